@@ -1,0 +1,41 @@
+"""The names of the files of a dataset."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+FORMAT = "shardforge/1"
+MANIFEST = "dataset.json"
+CARD = "README.md"
+BUILD_RECORD = "build.json"
+STAGING = ".staging"
+
+SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+"""A split's name becomes part of file names and of Hugging Face split names."""
+
+_OWN_FILE = re.compile(
+    rf"{SPLIT_NAME.pattern}-\d{{6}}\.(tar|parquet)|{SPLIT_NAME.pattern}\.index\.arrow|dataset\.json|README\.md|build\.json"
+)
+
+
+def shard_name(split: str, number: int) -> str:
+    """``train-000012``: numbering per split, six digits, no gaps."""
+    return f"{split}-{number:06d}"
+
+
+def tar_path(root: Path, shard: str) -> Path:
+    return root / f"{shard}.tar"
+
+
+def parquet_path(root: Path, shard: str) -> Path:
+    return root / f"{shard}.parquet"
+
+
+def index_path(root: Path, split: str) -> Path:
+    return root / f"{split}.index.arrow"
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a file of this name in a dataset's folder is one that a build writes (and may therefore remove)."""
+    return _OWN_FILE.fullmatch(name) is not None

@@ -1,0 +1,243 @@
+"""``dataset.json``: written last, its presence means the dataset is complete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+from shardforge.errors import DamagedError, StorageError
+from shardforge.shards.layout import FORMAT, MANIFEST, STAGING
+from shardforge.shards.statistics import PixelStatistics
+
+LabelKind = Literal["class", "multi", "number", "none"]
+FieldKind = Literal["image", "class", "mask", "text", "json", "array"]
+
+
+@dataclass(frozen=True)
+class FieldInfo:
+    """A member that samples have.
+
+    Attributes:
+        kind: what its bytes mean.
+        optional: whether samples may lack it.
+    """
+
+    kind: FieldKind
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class LabelInfo:
+    """The dataset's kind of label.
+
+    Attributes:
+        kind: ``class`` (one of the classes), ``multi`` (any of them), ``number`` (regression) or ``none``.
+        size: how many numbers a regression label has; 1 otherwise.
+    """
+
+    kind: LabelKind
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class ShardInfo:
+    """One shard. ``samples`` counts successes; ``bytes`` and ``sha256`` are of the tar."""
+
+    name: str
+    samples: int
+    bytes: int
+    sha256: str
+    parquet_sha256: str
+
+
+@dataclass(frozen=True)
+class SplitInfo:
+    """One split. Its planned items are ``samples + failed + filtered + skipped``."""
+
+    samples: int
+    failed: int
+    filtered: int
+    skipped: int
+    bytes: int
+    index_sha256: str
+    shards: tuple[ShardInfo, ...]
+    stats: PixelStatistics | None = None
+
+    @property
+    def items(self) -> int:
+        return self.samples + self.failed + self.filtered + self.skipped
+
+
+@dataclass(frozen=True)
+class InputInfo:
+    """What the dataset was made from: the number of planned items and a digest of their description."""
+
+    items: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``dataset.json`` says.
+
+    Attributes:
+        recipe: complete and resolved, as plain JSON values.
+        fields: member name → what it is.
+        classes: class name → id; empty unless labels are classes.
+        channels: of the images, 1 or 3.
+        groups: frozen assignment of group digests to splits (``--split-by stratified`` only).
+    """
+
+    recipe: dict[str, Any]
+    seed: int
+    fields: dict[str, FieldInfo]
+    label: LabelInfo
+    channels: int
+    classes: dict[str, int]
+    inputs: InputInfo
+    splits: dict[str, SplitInfo]
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    fingerprint: str = ""
+    format: str = FORMAT
+
+    @property
+    def image_field(self) -> str:
+        """The member that holds the image: ``jpg``, ``png``, ``webp`` or ``npy``."""
+        return next(name for name, info in self.fields.items() if info.kind == "image")
+
+    @property
+    def items(self) -> int:
+        return sum(split.items for split in self.splits.values())
+
+    def with_fingerprint(self) -> Self:
+        return replace(self, fingerprint=self.compute_fingerprint())
+
+    def compute_fingerprint(self) -> str:
+        """A digest of what a reader's order depends on: names, counts and payload hashes, not parquet bytes."""
+        digest = hashlib.sha256(FORMAT.encode())
+        for name, split in sorted(self.splits.items()):
+            for shard in split.shards:
+                digest.update(f"\n{name} {shard.name} {shard.samples} {shard.sha256}".encode())
+        return digest.hexdigest()
+
+    def to_json(self) -> bytes:
+        """The file's bytes: sorted keys, and last a checksum of the file without that entry."""
+        content = _plain(asdict(self))
+        content["checksum"] = _checksum(content)
+        return _dump(content)
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(self.to_json())
+
+    @classmethod
+    def read(cls, root: Path) -> Self:
+        """Reads and checks ``root/dataset.json``.
+
+        Raises:
+            StorageError: there is none, or it cannot be read.
+            DamagedError: it is not what a build writes.
+        """
+        return cls.parse(read_bytes(root), root / MANIFEST)
+
+    @classmethod
+    def parse(cls, data: bytes, where: Path) -> Self:
+        """See :meth:`read`."""
+        manifest, intact = cls.parse_unchecked(data, where)
+        if not intact:
+            raise DamagedError("its checksum does not match: the file was changed or damaged", where=where)
+        return manifest
+
+    @classmethod
+    def parse_unchecked(cls, data: bytes, where: Path) -> tuple[Self, bool]:
+        """A manifest whose checksum may be wrong, so that damage elsewhere can still be looked for.
+
+        Returns:
+            The manifest, and whether the file's bytes and checksum are what a build writes.
+
+        Raises:
+            DamagedError: it has not the structure of a manifest.
+        """
+        try:
+            content = json.loads(data)
+            found = content.pop("checksum")
+            if content.get("format") != FORMAT:
+                raise ValueError(f"format {content.get('format')!r} where this version reads {FORMAT!r}")
+            intact = found == _checksum(content) and _dump({**content, "checksum": found}) == data
+            manifest = _from_plain(cls, content)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise DamagedError(f"not a valid manifest ({str(error)[:200]})", where=where) from None
+        assert isinstance(manifest, cls)
+        return manifest, intact
+
+
+def read_bytes(root: Path) -> bytes:
+    """The bytes of ``root/dataset.json``.
+
+    Raises:
+        StorageError: there is none, or it cannot be read.
+    """
+    path = root / MANIFEST
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        if (root / STAGING).exists():
+            raise StorageError(
+                f"this dataset is unfinished: there is no {MANIFEST} yet, but a {STAGING} folder",
+                where=root,
+                todo="Run the same build command again to finish it.",
+            ) from None
+        raise StorageError(f"no {MANIFEST} here: not a shardforge dataset", where=root) from None
+    except OSError as error:
+        raise StorageError(f"cannot be read ({error.strerror})", where=path) from None
+
+
+def _dump(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_dump(content)).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _from_plain(kind: Any, value: Any) -> Any:
+    """Plain JSON values → the (nested) dataclass they were made from, checking every type on the way."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return None if value is None else _from_plain(next(a for a in args if a is not type(None)), value)
+    if kind is Any:
+        return value
+    if origin is Literal:
+        if value not in args:
+            raise ValueError(f"{value!r} is none of {args}")
+        return value
+    if origin is tuple:
+        return tuple(_from_plain(args[0], item) for item in _typed(value, list))
+    if origin is dict:
+        return {key: _from_plain(args[1], item) for key, item in _typed(value, dict).items()}
+    if hasattr(kind, "__dataclass_fields__"):
+        hints, names = get_type_hints(kind), {f.name for f in fields(kind)}
+        if set(_typed(value, dict)) != names:
+            raise ValueError(f"{kind.__name__} has the entries {sorted(value)} where {sorted(names)} belong")
+        return kind(**{name: _from_plain(hints[name], value[name]) for name in names})
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return _typed(value, kind)
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"{value!r} where {kind.__name__} belongs")
+    return value
