@@ -1,0 +1,178 @@
+"""The command line: parse, call the API, print. Whatever is heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+from shardforge.errors import ShardforgeError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_INTERRUPTED = 130
+
+
+def _reporting(command: Callable[P, int]) -> Callable[P, None]:
+    """Turns a command's errors into one line and its result into the exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        as_json = bool(kwargs.get("as_json"))
+        try:
+            code = command(*args, **kwargs)
+        except ShardforgeError as error:
+            _complain(str(error), error.exit_code, as_json)
+            code = error.exit_code
+        except KeyboardInterrupt:
+            _complain("interrupted; the same command goes on from here", _INTERRUPTED, as_json)
+            code = _INTERRUPTED
+        sys.exit(code)
+
+    return run
+
+
+def _complain(message: str, code: int, as_json: bool) -> None:
+    from shardforge.text import plain
+
+    click.echo(f"shardforge: {plain(message)}", err=True)
+    if as_json:
+        click.echo(json.dumps({"status": "error", "error": message, "exit_code": code}))
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+_quiet = click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="shardforge")
+def main() -> None:
+    """Compile raw images and DICOM into training shards, and see what is in them.
+
+    \b
+    Example:
+      shardforge build photos/ out/ --split train=0.9,val=0.1
+      shardforge inspect out/ --verify
+
+    Exit codes: 0 fine, 1 finished with failures or damage, 2 usage, 3 cannot read or write,
+    4 stopped at --max-errors (resumable), 130 interrupted (resumable).
+    """
+
+
+@main.command(short_help="Compile a folder of raw files into shards.")
+@click.argument("src")
+@click.argument("out")
+@click.option("--recipe", metavar="FILE|NAME", help="A YAML file, or the name of a ready recipe.")
+@click.option("--size", metavar="N|WxH", help="Target size in pixels.  [256]")
+@click.option("--resize", metavar="MODE", help="shortest, longest, exact, pad or none.  [shortest]")
+@click.option("--resampler", metavar="FILTER", help="lanczos, bicubic, bilinear or box, antialiased.  [lanczos]")
+@click.option("--enlarge", is_flag=True, default=None, help="Allow images to grow.")
+@click.option("--channels", type=int, metavar="1|3", help="Grey or RGB.  [3]")
+@click.option("--format", metavar="FORMAT", help="jpg, png, webp, npy or keep.  [jpg]")
+@click.option("--quality", type=int, metavar="N", help="Of jpg and webp, 1 to 100.  [95]")
+@click.option("--subsampling", metavar="420|444", help="Of jpg.  [420]")
+@click.option("--table", metavar="FILE", help="A csv, tsv, parquet or jsonl file that lists the items.")
+@click.option("--path", metavar="COLUMN", help="The table's column of paths.")
+@click.option("--label", metavar="COLUMN", multiple=True, help="The table's column of labels; may be repeated.")
+@click.option("--label-kind", metavar="KIND", help="class, multi, number or none.  [auto]")
+@click.option("--label-separator", metavar="TEXT", help="Between several classes in one cell.")
+@click.option("--caption", metavar="COLUMN", help="The table's column of captions.")
+@click.option("--mask", metavar="COLUMN", help="The table's column of mask files.")
+@click.option("--group", metavar="COLUMN", help="The column whose equal values stay in one split (a patient, say).")
+@click.option("--split", metavar="SHARES", help="Such as train=0.9,val=0.1.  [all in train]")
+@click.option("--split-by", metavar="HOW", help="source, hash or stratified.  [source, or else hash]")
+@click.option("--split-column", metavar="COLUMN", help="The table's column of splits.")
+@click.option("--split-from", metavar="DATASET", help="Keep the assignment of a dataset split by stratified.")
+@click.option("--shard-size", metavar="BYTES", help="Target size of a shard.  [256MiB]")
+@click.option("--shard-samples", type=int, metavar="N", help="At most so many items per shard.  [10000]")
+@click.option("--no-shuffle", "shuffle", flag_value=False, type=bool, default=None, help="Keep the sorted order.")
+@click.option("--seed", type=int, metavar="N", help="Of splitting and shuffling.  [0]")
+@click.option("--keys", metavar="HOW", help="index, stem or column:NAME.  [index]")
+@click.option("--follow-symlinks", is_flag=True, default=None, help="Follow links that leave SRC.")
+@click.option("--workers", type=int, metavar="N", help="Processes.  [one per processor]")
+@click.option("--max-errors", metavar="N|P%", help="Stop beyond so many failures.  [beyond 1% and 10]")
+@click.option("--overwrite", is_flag=True, default=None, help="Remove what an earlier build left in OUT, start anew.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, write nothing.")
+@_json
+@_quiet
+@_reporting
+def build(src: str, out: str, recipe: str | None, dry_run: bool, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Compile the raw files in SRC into WebDataset shards with parquet metadata in OUT.
+
+    SRC holds class folders, split folders with class folders, or images with a labels.csv; or a
+    --table lists the items. Interrupted builds resume when the same command is run again.
+
+    \b
+    Example:
+      shardforge build photos/ out/ --size 256 --split train=0.9,val=0.1
+      shardforge build scans/ out/ --table scans.csv --label finding --group patient
+    """
+    from shardforge.compile.build import build as compile_dataset
+
+    given = {name: value for name, value in options.items() if value is not None and value != ()}
+    report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, **given)  # type: ignore[arg-type]
+    if as_json:
+        click.echo(json.dumps(report.as_dict()))
+    elif not quiet:
+        click.echo("\n".join(report.lines()))
+    return report.exit_code
+
+
+@main.command(short_help="What is in a dataset, and is it whole?")
+@click.argument("out")
+@click.option("--verify", is_flag=True, help="Re-read everything and check it.")
+@click.option("--sample", metavar="KEY|N", help="Show one sample with all its metadata.")
+@click.option("--save", metavar="DIR", help="With --sample: write the sample's files there.")
+@_json
+@_quiet
+@_reporting
+def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_json: bool, quiet: bool) -> int:
+    """Show the splits, classes, sizes and failures of the dataset in OUT.
+
+    \b
+    Example:
+      shardforge inspect out/
+      shardforge inspect out/ --verify
+      shardforge inspect out/ --sample 17 --save /tmp/look
+    """
+    from pathlib import Path
+
+    from shardforge.inspect import commands
+
+    if save is not None and sample is None:
+        raise click.UsageError("--save goes with --sample")
+    if verify and sample is not None:
+        raise click.UsageError("--verify and --sample are two different questions")
+    root = Path(out)
+    if verify:
+        shown = commands.verify(root, None if quiet or as_json else lambda line: click.echo(line, err=True))
+    elif sample is not None:
+        shown = commands.sample(root, sample, None if save is None else Path(save))
+    else:
+        shown = commands.summary(root)
+    if as_json:
+        click.echo(json.dumps(shown.plain, default=str))
+    elif not quiet or shown.exit_code:
+        click.echo("\n".join(shown.lines))
+    return shown.exit_code
+
+
+@main.command(short_help="What this machine and installation can do.")
+@_json
+@_reporting
+def doctor(as_json: bool) -> int:
+    """Tell versions, codecs and limits, and what should be mended.
+
+    \b
+    Example:
+      shardforge doctor
+    """
+    from shardforge.doctor import diagnose
+
+    report = diagnose()
+    click.echo(json.dumps(report.as_dict()) if as_json else "\n".join(report.lines()))
+    return 0 if report.ok else 1

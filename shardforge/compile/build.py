@@ -1,0 +1,337 @@
+"""``build``: plan, run the shard tasks, commit; resume or refuse what an earlier build left."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import platform
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shardforge.compile import plan
+from shardforge.compile.commit import commit
+from shardforge.compile.engines.local import Failure, Progress, WorkerPool
+from shardforge.compile.existing import find_existing
+from shardforge.compile.options import BuildOptions, resolve
+from shardforge.compile.plan import Draft, PlannedShard
+from shardforge.compile.progress import Console, Reporter, Silent
+from shardforge.compile.report import (
+    BuildReport,
+    SplitReport,
+    count_unknown,
+    describe_plan,
+    split_reports,
+    told_counts,
+)
+from shardforge.compile.split import keyed_hash
+from shardforge.compile.staging import PlanRecord, ShardResult, Staging
+from shardforge.compile.task import ShardTask
+from shardforge.compile.versions import library_versions
+from shardforge.errors import TooManyFailuresError, UsageError
+from shardforge.machine import inspect_machine
+from shardforge.recipe import Recipe, RunOptions
+from shardforge.shards.layout import MANIFEST, is_own_file
+from shardforge.shards.manifest import Manifest
+from shardforge.shards.tar import END_OF_ARCHIVE
+from shardforge.sources.item import UnknownFile
+from shardforge.sources.scan import Scan, SourceOptions, scan
+from shardforge.storage import FolderLock, explain
+
+_TRIAL_ITEMS = 24
+"""Items that are encoded to learn how large samples come out."""
+_GUESS = 1 << 16
+"""Bytes per sample when no trial item succeeds."""
+
+
+def build(
+    src: str | Path,
+    out: str | Path,
+    recipe: str | Path | Recipe | None = None,
+    *,
+    dry_run: bool = False,
+    quiet: bool = False,
+    **options: Unpack[BuildOptions],
+) -> BuildReport:
+    """Compiles raw data into a dataset, or finishes a build that was interrupted.
+
+    Args:
+        src: folder of raw files.
+        out: folder of the dataset; made when absent.
+        recipe: a YAML file, the name of a recipe that comes with the package, or a Recipe.
+        dry_run: plan only, write nothing.
+        quiet: say nothing on standard error.
+        options: override the recipe; see :class:`~shardforge.compile.options.BuildOptions`.
+
+    Raises:
+        UsageError: a request that cannot be met, or a dataset in ``out`` that was made otherwise.
+        StorageError: something cannot be read or written.
+        TooManyFailuresError: more items failed than ``max_errors`` allows; the same call resumes.
+    """
+    reporter: Reporter = Silent() if quiet else Console()
+    resolved = resolve(recipe, options)
+    source, target = Path(src), Path(out)
+    try:
+        return _build(source, target, resolved, reporter, dry_run)
+    except OSError as error:
+        raise explain(error, target) from None
+    finally:
+        reporter.finish()
+
+
+def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run: bool) -> BuildReport:
+    began = time.monotonic()
+    _check_folders(source, out)
+    found = scan(source, _source_options(recipe))
+    draft = plan.draft(found, recipe)
+    for line in describe_plan(draft, found.unknown):
+        reporter.say(line)
+    if dry_run:
+        return _dry_run(source, draft, found, reporter)
+    with _held(out) as lock:
+        existing = find_existing(source, out, draft, found.items, reporter)
+        if isinstance(existing, Manifest) and not recipe.run.overwrite:
+            return _report("up to date", out, draft, found, split_reports(existing), {}, began, 0)
+        staging = Staging.of(out)
+        with closing(_pool(recipe.run, staging, lock)) as pool:
+            if isinstance(existing, PlanRecord):
+                record = existing
+                staging.clear_unfinished()
+            else:
+                _clear(out, staging)
+                reporter.say("measuring how large samples come out")
+                shards = plan.cut(draft, _measure(source, draft, staging, pool, recipe.run))
+                record = staging.write_plan(draft, shards, library_versions())
+            results, resumed = _run(source, out, staging, record, pool, recipe.run, reporter)
+        reasons = dict(sum((Counter(result.reasons) for result in results.values()), Counter()).most_common())
+        seconds = time.monotonic() - began
+        manifest = commit(out, staging, record, results, _build_record(recipe, draft, found, results, seconds))
+    return _report("complete", out, draft, found, split_reports(manifest), reasons, began, resumed)
+
+
+def _check_folders(source: Path, out: Path) -> None:
+    if not source.is_dir():
+        raise UsageError("is not a folder" if source.exists() else "does not exist", where=source)
+    inner, outer = out.resolve(), source.resolve()
+    if inner == outer or outer in inner.parents:
+        raise UsageError("the output folder lies inside the source folder", where=out, todo="Choose another place.")
+    if inner in outer.parents:
+        raise UsageError("the source folder lies inside the output folder", where=out, todo="Choose another place.")
+    if out.exists() and not out.is_dir():
+        raise UsageError("exists and is not a folder", where=out)
+
+
+def _source_options(recipe: Recipe) -> SourceOptions:
+    return SourceOptions(
+        table=None if recipe.table is None else Path(recipe.table),
+        path_column=recipe.path,
+        label_columns=recipe.label,
+        group_column=recipe.group,
+        split_column=recipe.split_column,
+        caption_column=recipe.caption,
+        mask_column=recipe.mask,
+        key_column=recipe.keys.partition(":")[2] or None,
+        label_separator=recipe.label_separator,
+        follow_symlinks=recipe.follow_symlinks,
+        fields=recipe.fields,
+    )
+
+
+@contextmanager
+def _held(out: Path) -> Iterator[int]:
+    """Holds OUT against other builds; yields the lock's file descriptor."""
+    staging = Staging.of(out)
+    fresh = not out.exists()
+    staging.folder.mkdir(parents=True, exist_ok=True)
+    lock = FolderLock(staging.folder)
+    try:
+        yield lock.descriptor
+    finally:
+        if not staging.has_plan:
+            shutil.rmtree(staging.folder, ignore_errors=True)
+            if fresh and not any(out.iterdir()):
+                out.rmdir()
+        lock.release()
+
+
+def _pool(run: RunOptions, staging: Staging, lock: int) -> WorkerPool:
+    return WorkerPool(_workers(run), staging.folder, run.memory, lock)
+
+
+def _workers(run: RunOptions) -> int:
+    """Worker processes: as asked for, or one for each processor that this process may really use."""
+    machine = inspect_machine()
+    quota = machine.cpus if machine.cpu_quota is None else math.ceil(machine.cpu_quota)
+    return run.workers or max(1, min(machine.cpus, quota))
+
+
+def _clear(out: Path, staging: Staging) -> None:
+    """Removes what an earlier build left: the manifest first, so that nobody takes the rest for a dataset."""
+    (out / MANIFEST).unlink(missing_ok=True)
+    for path in out.iterdir():
+        if is_own_file(path.name) and path.is_file():
+            path.unlink()
+    for path in staging.folder.iterdir():
+        if path.name != "lock":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _measure(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run: RunOptions) -> int:
+    """Bytes a sample takes in a tar, from a seeded trial of a few items in a worker process."""
+    names, problems = draft.rows["source"], draft.rows["problem"]
+    good = (i for i in range(len(names)) if not problems[i].is_valid)
+    seed = draft.recipe.seed
+    chosen = heapq.nsmallest(_TRIAL_ITEMS, good, key=lambda i: keyed_hash(seed, "trial", names[i].as_py()))
+    if not chosen:
+        return _GUESS
+    trial = Staging(staging.folder / "trial")
+    trial.folder.mkdir()
+    shard = PlannedShard("trial", "trial", 0, len(chosen))
+    trial.write_plan(replace(draft, rows=draft.rows.take(pa.array(sorted(chosen)))), [shard], {})
+    task = ShardTask(str(trial.folder.resolve()), 0, shard.name, str(source.resolve()), None, run.cpu_seconds)
+    result = next(event for event in pool.run([task]) if isinstance(event, ShardResult))
+    shutil.rmtree(trial.folder)
+    return (result.bytes - len(END_OF_ARCHIVE)) // result.samples if result.samples else _GUESS
+
+
+def _run(
+    source: Path,
+    out: Path,
+    staging: Staging,
+    record: PlanRecord,
+    pool: WorkerPool,
+    run: RunOptions,
+    reporter: Reporter,
+) -> tuple[dict[str, ShardResult], int]:
+    """Runs the tasks that are not done. Returns all results, and the number of items done before."""
+    results = {shard.name: staging.read_done(shard.name, out) for shard in record.shards}
+    finished = {name: result for name, result in results.items() if result is not None}
+    where = (str(staging.folder.resolve()), str(source.resolve()), str(out.resolve()))
+    tasks = [
+        ShardTask(where[0], number, shard.name, where[1], where[2], run.cpu_seconds)
+        for number, shard in enumerate(record.shards)
+        if shard.name not in finished
+    ]
+    resumed = sum(map(_items, finished.values()))
+    allowed = _allowed_failures(run.max_errors, record.items)
+    if finished:
+        reporter.say(f"resuming: {resumed:,} items in {len(finished):,} of {len(record.shards):,} shards are done")
+    _check_failures(finished.values(), 0, allowed, record.items)
+    reporter.start(record.items, resumed)
+    read = 0
+    for event in pool.run(tasks):
+        if isinstance(event, Failure):
+            reporter.failure(event.source, event.reason, event.detail)
+        elif isinstance(event, ShardResult):
+            finished[event.name] = event
+            read += event.source_bytes
+        elif isinstance(event, Progress):
+            done, failed = sum(map(_items, finished.values())), sum(result.failed for result in finished.values())
+            reporter.update(done + event.done, failed + event.failed, read + event.read)
+            _check_failures(finished.values(), event.failed, allowed, record.items)
+    reporter.finish()
+    return finished, resumed
+
+
+def _items(result: ShardResult) -> int:
+    return result.samples + result.failed + result.filtered + result.skipped
+
+
+def _allowed_failures(max_errors: str | None, items: int) -> int:
+    """How many failed items are tolerated."""
+    if max_errors is None:
+        return max(10, items // 100)
+    if max_errors.endswith("%"):
+        return int(float(max_errors[:-1]) * items / 100)
+    return int(max_errors)
+
+
+def _check_failures(results: Iterable[ShardResult], in_flight: int, allowed: int, items: int) -> None:
+    finished = list(results)
+    failed = sum(result.failed for result in finished) + in_flight
+    if failed > allowed:
+        reasons = sum((Counter(result.reasons) for result in finished), Counter())
+        told = f" ({told_counts(dict(reasons.most_common()))} in the shards that are done)" if reasons else ""
+        raise TooManyFailuresError(
+            f"stopped: {failed:,} of {items:,} items have failed{told}, more than the {allowed:,} allowed",
+            todo="Mend the files, or run the same command with a higher --max-errors (a count or a share such as 5%) "
+            "to go on from here.",
+        )
+
+
+def _dry_run(source: Path, draft: Draft, found: Scan, reporter: Reporter) -> BuildReport:
+    with tempfile.TemporaryDirectory(prefix="shardforge-") as folder:
+        staging = Staging(Path(folder))
+        with closing(WorkerPool(1, staging.folder, draft.recipe.run.memory)) as pool:
+            sample_bytes = _measure(source, draft, staging, pool, draft.recipe.run)
+    shards = Counter(shard.split for shard in plan.cut(draft, sample_bytes))
+    splits = {
+        name: SplitReport(items=items, shards=shards[name], bytes=items * sample_bytes)
+        for name, items in draft.splits.items()
+    }
+    for name, split in splits.items():
+        reporter.say(f"{name}: {split.items:,} items, {split.shards:,} shards")
+    total = sum(split.bytes for split in splits.values())
+    problems = pc.value_counts(draft.rows["problem"].drop_null()).to_pylist()
+    reasons = {entry["values"]: entry["counts"] for entry in problems}
+    return replace(_report("planned", Path(), draft, found, splits, reasons, time.monotonic(), 0), bytes=total)
+
+
+def _report(
+    status: Any,
+    out: Path,
+    draft: Draft,
+    found: Scan,
+    splits: dict[str, SplitReport],
+    reasons: dict[str, int],
+    began: float,
+    resumed: int,
+) -> BuildReport:
+    return BuildReport(
+        status=status,
+        out=str(out),
+        layout=draft.layout,
+        items=draft.rows.num_rows,
+        splits=splits,
+        reasons=reasons,
+        balance=draft.balance,
+        unknown=count_unknown(found.unknown),
+        bytes=sum(split.bytes for split in splits.values()),
+        resumed=resumed,
+        seconds=round(time.monotonic() - began, 3),
+        notes=draft.notes,
+        warnings=draft.warnings,
+    )
+
+
+def _build_record(
+    recipe: Recipe, draft: Draft, found: Scan, results: Mapping[str, ShardResult], seconds: float
+) -> dict[str, Any]:
+    read = sum(result.source_bytes for result in results.values())
+    return {
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": round(seconds, 3),
+        "host": platform.node(),
+        "python": platform.python_version(),
+        "workers": recipe._workers(run),
+        "versions": library_versions(),
+        "source_bytes": read,
+        "samples_per_second": round(draft.rows.num_rows / max(seconds, 1e-9), 1),
+        "input_times": draft.inputs.times,
+        "unknown_files": [asdict(file) for file in _readable(found.unknown)],
+        "warnings": list(draft.warnings),
+    }
+
+
+def _readable(unknown: Sequence[UnknownFile]) -> Iterator[UnknownFile]:
+    for file in unknown:
+        yield replace(file, path=file.path.encode("utf-8", "backslashreplace").decode())

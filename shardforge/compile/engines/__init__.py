@@ -1,0 +1,1 @@
+"""Engines run shard tasks; all of them run the same function."""

@@ -1,0 +1,213 @@
+"""The local engine: a pool of expendable processes, one shard task each at a time.
+
+A worker marks the item it works on. When it dies (a crash in a decoder, a kill, the memory limit, the CPU-time
+limit), a fresh one takes over at that very item, which is thereby tried once more alone; when it dies there again,
+the item becomes a failed row. Nothing else is lost: what the shard's journal holds is kept, and neighbours never
+notice. Each worker has pipes of its own, so that killing one at any moment can never block another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+from shardforge.compile.staging import ShardResult
+from shardforge.compile.task import Marker, ShardTask
+from shardforge.compile.worker import EXIT_OUT_OF_MEMORY
+from shardforge.errors import ShardforgeError
+from shardforge.shards.catalogue import Reason
+from shardforge.storage import explain
+
+_TICK = 0.2
+"""Seconds between looks at the workers' progress."""
+_FRUITLESS = 3
+"""Deaths without an item in the works after which starting workers is given up."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An item failed: its source, why, and text for the log."""
+
+    source: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the shards in flight have come to: items done and failed, bytes read and written."""
+
+    done: int
+    failed: int
+    read: int
+    written: int
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    marker: Marker
+    buffer: bytes = b""
+    task: ShardTask | None = None
+    deaths: dict[int, int] = field(default_factory=dict)
+
+
+class WorkerPool:
+    """Runs shard tasks in worker processes of this machine.
+
+    Args:
+        workers: how many processes.
+        staging: folder for markers and the workers' log.
+        memory: bytes of address space each worker may use beyond what it needs to start.
+        lock: file descriptor of the build's lock, which workers inherit.
+    """
+
+    def __init__(self, workers: int, staging: Path, memory: int, lock: int | None = None) -> None:
+        self._workers, self._staging, self._memory, self._lock = workers, staging, memory, lock
+        self._log: IO[bytes] = open(staging / "workers.log", "ab")
+        self._selector = selectors.DefaultSelector()
+        self._alive: dict[int, _Worker] = {}
+        self._fruitless = 0
+
+    def run(self, tasks: Sequence[ShardTask]) -> Iterator[ShardResult | Failure | Progress]:
+        """Runs all tasks, yielding results in the order in which they come, failures, and regular progress.
+
+        Raises:
+            StorageError: a shard cannot be written.
+            ShardforgeError: workers cannot be started.
+        """
+        waiting = deque(tasks)
+        for number in range(min(self._workers, len(tasks))):
+            self._give(self._alive.get(number) or self._start(number), waiting)
+        while any(worker.task is not None for worker in self._alive.values()):
+            for key, _ in self._selector.select(_TICK):
+                slot: int = key.data
+                worker = self._alive[slot]
+                data = os.read(key.fd, 1 << 16)
+                if not data:
+                    self._replace(slot)
+                    continue
+                *lines, worker.buffer = (worker.buffer + data).split(b"\n")
+                for line in lines:
+                    message = json.loads(line)
+                    if "result" in message:
+                        worker.deaths.clear()
+                        self._give(worker, waiting)
+                        yield ShardResult(**message["result"])
+                    elif "failure" in message:
+                        source, reason, detail = message["failure"]
+                        yield Failure(source, Reason(reason), detail)
+                    elif "error" in message:
+                        raise explain(OSError(*message["error"]), self._staging)
+            yield self._progress()
+
+    def close(self) -> None:
+        """Ends all workers at once; shards in flight are left to the next build."""
+        for worker in self._alive.values():
+            self._end(worker)
+        self._alive.clear()
+        self._selector.close()
+        self._log.close()
+
+    def _start(self, slot: int) -> _Worker:
+        marker_path = self._staging / f"worker-{slot}.mark"
+        marker = Marker(marker_path)
+        marker.clear()
+        command = [sys.executable, "-m", "shardforge.compile.worker", str(marker_path), str(self._memory)]
+        process = subprocess.Popen(
+            [*command, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=_environment(),
+            # A session of its own: Ctrl-C reaches the build, which then ends its workers in order.
+            start_new_session=True,
+            pass_fds=() if self._lock is None else (self._lock,),
+        )
+        assert process.stdout is not None
+        worker = _Worker(process, marker)
+        self._alive[slot] = worker
+        self._selector.register(process.stdout, selectors.EVENT_READ, slot)
+        return worker
+
+    def _give(self, worker: _Worker, waiting: deque[ShardTask]) -> None:
+        worker.task = waiting.popleft() if waiting else None
+        worker.marker.clear()
+        if worker.task is not None:
+            _send(worker, worker.task)
+
+    def _replace(self, slot: int) -> None:
+        """A worker has died: its successor goes on where it stood."""
+        dead = self._alive[slot]
+        position = dead.marker.read()[0]
+        self._end(dead)
+        self._selector.unregister(dead.process.stdout)  # type: ignore[arg-type]
+        self._fruitless = 0 if position >= 0 else self._fruitless + 1
+        if self._fruitless >= _FRUITLESS:
+            raise ShardforgeError(
+                f"worker processes end as soon as they start (exit code {dead.process.returncode})",
+                where=self._staging / "workers.log",
+            )
+        worker = self._start(slot)
+        worker.deaths, task = dead.deaths, dead.task
+        if task is None:
+            return
+        doomed = dict(task.doomed or {})
+        if position >= 0:
+            worker.deaths[position] = worker.deaths.get(position, 0) + 1
+            if worker.deaths[position] > 1:
+                doomed[position] = _cause(dead.process.returncode)
+        worker.task = replace(task, resume=True, doomed=doomed)
+        _send(worker, worker.task)
+
+    def _progress(self) -> Progress:
+        marks = [worker.marker.read() for worker in self._alive.values() if worker.task is not None]
+        _, done, failed, read, written = (sum(column) for column in zip(*marks, strict=True)) if marks else [0] * 5
+        return Progress(done, failed, read, written)
+
+    @staticmethod
+    def _end(worker: _Worker) -> None:
+        worker.process.kill()
+        worker.process.wait()
+        for pipe in (worker.process.stdin, worker.process.stdout):
+            try:
+                if pipe is not None:
+                    pipe.close()
+            except BrokenPipeError:
+                # The task that was being sent died with its worker.
+                pass
+
+
+def _send(worker: _Worker, task: ShardTask) -> None:
+    assert worker.process.stdin is not None
+    try:
+        worker.process.stdin.write(json.dumps(task.to_plain()).encode() + b"\n")
+        worker.process.stdin.flush()
+    except BrokenPipeError:
+        # The worker is dead already; its end of file is noticed next, and the task goes to its successor.
+        pass
+
+
+def _cause(exit_code: int) -> Reason:
+    """Why a process died twice on one item."""
+    if exit_code == -signal.SIGXCPU:
+        return Reason.TIMEOUT
+    # The kernel's answer to memory it cannot provide is SIGKILL; no decoder sends that to itself.
+    if exit_code in (EXIT_OUT_OF_MEMORY, -signal.SIGKILL):
+        return Reason.OUT_OF_MEMORY
+    return Reason.DECODER_CRASH
+
+
+def _environment() -> dict[str, Any]:
+    """One thread per worker: shards are the unit of parallel work."""
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**os.environ, **single, "PYTHONUNBUFFERED": "1"}

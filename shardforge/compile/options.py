@@ -1,0 +1,78 @@
+"""The options of a build as Python keywords; the same names and meanings as on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from shardforge.recipe import LimitOptions, Recipe, RunOptions, load_recipe
+
+
+class BuildOptions(TypedDict, total=False):
+    """Each option overrides the recipe. Meanings, units and defaults: :mod:`shardforge.recipe`."""
+
+    size: int | str | tuple[int, int]
+    resize: str
+    resampler: str
+    enlarge: bool
+    channels: int
+    background: tuple[int, int, int]
+    format: str
+    quality: int
+    subsampling: str
+    table: str | Path
+    path: str
+    label: str | Sequence[str]
+    label_kind: str
+    label_separator: str
+    classes: Sequence[str]
+    caption: str
+    mask: str
+    fields: Mapping[str, str]
+    follow_symlinks: bool
+    split: str | Mapping[str, float]
+    split_by: str
+    split_column: str
+    split_from: str | Path
+    group: str
+    shard_size: int | str
+    shard_samples: int
+    shuffle: bool
+    seed: int
+    keys: str
+    max_pixels: int
+    max_frames: int
+    max_source_bytes: int | str
+    workers: int
+    max_errors: int | str
+    cpu_seconds: int
+    memory: int | str
+    overwrite: bool
+
+
+_LIMITS = {"max_pixels": "pixels", "max_frames": "frames", "max_source_bytes": "source_bytes"}
+
+
+def resolve(recipe: str | Path | Recipe | None, options: BuildOptions) -> Recipe:
+    """A recipe with the given options laid over it.
+
+    Raises:
+        UsageError: an unknown recipe, option or value.
+    """
+    overrides: dict[str, Any] = {}
+    for name, value in options.items():
+        plain = str(value) if isinstance(value, Path) else value
+        if name in RunOptions.model_fields:
+            overrides.setdefault("run", {})[name] = plain
+        elif name in _LIMITS:
+            overrides.setdefault("limits", {})[_LIMITS[name]] = plain
+        else:
+            overrides[name] = plain
+    if isinstance(recipe, Recipe):
+        overrides = {**recipe.model_dump(exclude_unset=True, exclude={"run", "limits"}), **overrides}
+        for section, kind in (("run", recipe.run), ("limits", recipe.limits)):
+            assert isinstance(kind, RunOptions | LimitOptions)
+            overrides[section] = {**kind.model_dump(exclude_unset=True), **overrides.get(section, {})}
+        recipe = None
+    return load_recipe(recipe, overrides)

@@ -1,0 +1,273 @@
+"""Makes one sample of one planned item: read, decode, place, encode."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from shardforge.codecs.decode import Picture, decode, decode_mask
+from shardforge.codecs.encode import encode, encode_mask
+from shardforge.codecs.limits import Limits
+from shardforge.codecs.strip import strip_metadata
+from shardforge.compile.inputs import sidecar_digest
+from shardforge.errors import SampleError
+from shardforge.geometry.resize import Placement, place, resize_image, resize_mask
+from shardforge.recipe import Recipe
+from shardforge.shards.catalogue import Flag, Reason, Status
+from shardforge.shards.manifest import FieldInfo, LabelInfo
+from shardforge.shards.metadata import Outcome
+from shardforge.shards.statistics import LEVELS, Histogram
+
+_KEPT_FORMATS = {"jpg": "jpeg", "png": "png", "webp": "webp"}
+_EXACT_FLOAT32 = 1 << 24
+"""Counts up to here are exact in the float32 that cv2.calcHist returns."""
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """What is the same for all items of a dataset."""
+
+    recipe: Recipe
+    fields: Mapping[str, FieldInfo]
+    label: LabelInfo
+    image_field: str
+
+    @property
+    def limits(self) -> Limits:
+        limits = self.recipe.limits
+        return Limits(pixels=limits.pixels, frames=limits.frames, source_bytes=limits.source_bytes)
+
+
+@dataclass(frozen=True)
+class PlannedItem:
+    """One row of the plan. ``files`` maps a field to (path below the source folder, size in bytes)."""
+
+    key: str | None
+    source: str
+    files: Mapping[str, tuple[bytes, int]]
+    label: Any = None
+    label_name: Any = None
+    caption: str | None = None
+    problem: Reason | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What became of an item.
+
+    Attributes:
+        outcome: all but the places in the shard.
+        members: field → payload; empty unless the item succeeded.
+        histogram: counts [channels, 256] of the stored pixels before encoding, or None.
+        detail: what happened, for the log.
+    """
+
+    outcome: Outcome
+    members: Mapping[str, bytes] = field(default_factory=dict)
+    histogram: Histogram | None = None
+    detail: str = ""
+
+
+def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Sample:
+    """Makes a sample of an item. Whatever is wrong with the item becomes a failed outcome.
+
+    Raises:
+        MemoryError: the item needs more memory than the worker may use.
+    """
+    known = Outcome(Status.FAILED)
+    try:
+        if item.problem is not None:
+            raise SampleError(item.problem, item.detail or "")
+        raw = {name: _read(root, path, size, settings.limits) for name, (path, size) in item.files.items()}
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
+        known = replace(known, source_bytes=len(raw["image"]), source_sha256=digests.pop("image"))
+        known = replace(known, sidecar_sha256=sidecar_digest(digests))
+        picture = _decode(raw["image"], settings)
+        known = replace(
+            known,
+            original_width=picture.source_width,
+            original_height=picture.source_height,
+            original_format=picture.format,
+            decoder=picture.decoder,
+            flags=_flags(picture, item.source),
+        )
+        return _finish(item, raw, picture, known, settings)
+    except SampleError as error:
+        return Sample(replace(known, status=Status.FAILED, reason=error.reason), detail=error.detail)
+
+
+def _finish(
+    item: PlannedItem, raw: Mapping[str, bytes], picture: Picture, known: Outcome, settings: SampleSettings
+) -> Sample:
+    recipe, limits = settings.recipe, settings.limits
+    placement = place(
+        picture.source_width,
+        picture.source_height,
+        mode=recipe.effective_resize,
+        size=recipe.size,
+        enlarge=recipe.enlarge,
+        max_pixels=limits.pixels,
+    )
+    pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background)
+    payload, flags = _image_payload(raw["image"], picture, pixels, settings)
+    members = {settings.image_field: payload, **_sidecars(item, raw, picture, placement, settings)}
+    outcome = replace(
+        known,
+        status=Status.SUCCESS,
+        width=pixels.shape[1],
+        height=pixels.shape[0],
+        channels=pixels.shape[2],
+        bytes=len(payload),
+        sha256=hashlib.sha256(payload).hexdigest(),
+        scale_x=placement.scale_x,
+        scale_y=placement.scale_y,
+        offset_x=placement.offset_x,
+        offset_y=placement.offset_y,
+        resampler="none" if placement.identity else recipe.resampler,
+        flags=(*known.flags, *flags),
+    )
+    return Sample(outcome, members, count_levels(pixels))
+
+
+def _read(root: Path, path: bytes, planned_size: int, limits: Limits) -> bytes:
+    """The bytes of a regular file below ``root``, never more than the limit."""
+    try:
+        # O_NONBLOCK: a pipe that has taken the file's place must not hang the build.
+        descriptor = os.open(root / os.fsdecode(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise SampleError(Reason.CHANGED, "no longer a regular file")
+            if status.st_size > limits.source_bytes:
+                raise SampleError(Reason.OVER_BUDGET, f"{status.st_size} bytes")
+            data = file.read(limits.source_bytes + 1)
+    except FileNotFoundError as error:
+        raise SampleError(Reason.MISSING_FILE, str(error)) from None
+    except OSError as error:
+        raise SampleError(Reason.UNREADABLE, str(error)) from None
+    if len(data) != planned_size:
+        raise SampleError(Reason.CHANGED, f"{len(data)} bytes where {planned_size} were planned")
+    return data
+
+
+def _decode(data: bytes, settings: SampleSettings) -> Picture:
+    recipe = settings.recipe
+    picture = decode(data, channels=recipe.channels, background=recipe.background, limits=settings.limits)
+    if recipe.format == "keep" and picture.format != _KEPT_FORMATS[settings.image_field]:
+        raise SampleError(Reason.WRONG_FORMAT, f"{picture.format} in a dataset of {settings.image_field}")
+    return picture
+
+
+def _flags(picture: Picture, source: str) -> tuple[Flag, ...]:
+    suffix = PurePosixPath(source).suffix.lower()
+    said = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png", ".webp": "webp", ".gif": "gif", ".bmp": "bmp"}.get(suffix)
+    mismatch = said is not None and said != picture.format
+    return (*picture.flags, Flag.EXTENSION_MISMATCH) if mismatch else picture.flags
+
+
+def _image_payload(
+    data: bytes, picture: Picture, pixels: npt.NDArray[np.uint8], settings: SampleSettings
+) -> tuple[bytes, tuple[Flag, ...]]:
+    recipe = settings.recipe
+    if recipe.format == "keep" and picture.orientation == 1:
+        return strip_metadata(data, picture.format), ()
+    flags = (Flag.REENCODED,) if recipe.format == "keep" else ()
+    payload = encode(pixels, format=settings.image_field, quality=recipe.quality, subsampling=recipe.subsampling)
+    return payload, flags
+
+
+def _sidecars(
+    item: PlannedItem,
+    raw: Mapping[str, bytes],
+    picture: Picture,
+    placement: Placement,
+    settings: SampleSettings,
+) -> dict[str, bytes]:
+    members = {}
+    for name, info in settings.fields.items():
+        if info.kind == "class":
+            members[name] = str(item.label).encode("ascii")
+        elif info.kind == "json":
+            content = _json_member(item, raw.get(name), settings.label)
+            if content is not None:
+                members[name] = content
+        elif info.kind == "text" and item.caption is not None:
+            members[name] = item.caption.encode("utf-8")
+        elif name in raw and info.kind == "text":
+            members[name] = _text(raw[name]).encode("utf-8")
+        elif name in raw and info.kind == "array":
+            members[name] = _checked_array(raw[name])
+        elif name in raw and info.kind == "mask":
+            members[name] = _mask(raw[name], picture, placement, settings.limits)
+    return members
+
+
+def _mask(data: bytes, picture: Picture, placement: Placement, limits: Limits) -> bytes:
+    mask = decode_mask(data, limits=limits, orientation=picture.orientation)
+    if mask.shape != (picture.source_height, picture.source_width):
+        detail = f"mask {mask.shape[1]}x{mask.shape[0]}, image {picture.source_width}x{picture.source_height}"
+        raise SampleError(Reason.MASK_MISMATCH, detail)
+    return encode_mask(resize_mask(mask, placement))
+
+
+def _json_member(item: PlannedItem, data: bytes | None, label: LabelInfo) -> bytes | None:
+    """The item's own JSON with sorted keys; labels that ``cls`` cannot hold join it under names it does not use."""
+    content = None if data is None else _parse_json(data)
+    if label.kind in ("multi", "number"):
+        content = content if isinstance(content, dict) else {} if data is None else {"data": content}
+        content.setdefault("label", item.label)
+        if label.kind == "multi":
+            content.setdefault("label_name", item.label_name)
+    elif data is None:
+        return None
+    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _parse_json(data: bytes) -> Any:
+    try:
+        content = json.loads(_text(data), parse_constant=_no_constant)
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError) as error:
+        raise SampleError(Reason.BAD_SIDECAR, f"json: {error}") from None
+    return content
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SampleError(Reason.BAD_SIDECAR, f"text: {error}") from None
+
+
+def _checked_array(data: bytes) -> bytes:
+    """The bytes of a plain ``npy`` file, verified; arrays of objects (pickles) are refused."""
+    try:
+        np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, EOFError, OverflowError, SyntaxError) as error:
+        raise SampleError(Reason.BAD_SIDECAR, f"npy: {error}") from None
+    return data
+
+
+def count_levels(pixels: npt.NDArray[np.uint8]) -> Histogram:
+    """Counts [channels, 256] of uint8 pixels [height, width, channels]."""
+    channels = pixels.shape[2]
+    if pixels.shape[0] * pixels.shape[1] < _EXACT_FLOAT32:
+        counts = [cv2.calcHist([pixels], [channel], None, [LEVELS], [0, LEVELS]) for channel in range(channels)]
+        return np.stack([count.ravel() for count in counts]).astype(np.int64)
+    return np.stack([np.bincount(pixels[:, :, channel].ravel(), minlength=LEVELS) for channel in range(channels)])

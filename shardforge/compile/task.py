@@ -1,0 +1,180 @@
+"""One task = one shard: read, decode, place, encode, write, publish. Runs inside an expendable worker process."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import resource
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from shardforge.compile.journal import Journal
+from shardforge.compile.sample import PlannedItem, Sample, SampleSettings, make_sample
+from shardforge.compile.staging import PlanRecord, ShardResult, Staging, parquet_schema, planned_items
+from shardforge.shards import metadata
+from shardforge.shards.catalogue import Reason, Status
+from shardforge.shards.layout import parquet_path, tar_path
+from shardforge.shards.metadata import Outcome
+from shardforge.shards.tar import TarWriter
+from shardforge.storage import sync_file, sync_folder
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """The whole description of a task; plain values, so that any engine can carry it anywhere.
+
+    Attributes:
+        staging: folder with the frozen plan, where the shard is made.
+        batch: number of the plan's record batch.
+        shard: the shard's name.
+        source: the source folder.
+        out: where to publish; None for a trial, which is made and thrown away.
+        cpu_seconds: CPU time an item may take.
+        resume: go on after the items that the shard's journal holds.
+        doomed: position → reason, for items that killed their process twice.
+    """
+
+    staging: str
+    batch: int
+    shard: str
+    source: str
+    out: str | None
+    cpu_seconds: int
+    resume: bool = False
+    doomed: Mapping[int, Reason] | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, content: Mapping[str, Any]) -> Self:
+        doomed = {int(place): Reason(reason) for place, reason in (content["doomed"] or {}).items()}
+        return cls(**{**content, "doomed": doomed})
+
+
+class Marker:
+    """A worker's note of what it is doing, in a small shared file that outlives the worker.
+
+    Attributes (64-bit integers): ``position`` of the item in the works (−1: none), items ``done`` and ``failed`` in
+    this task, bytes ``read`` and ``written``.
+    """
+
+    _LAYOUT = struct.Struct("<5q")
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.write_bytes(self._LAYOUT.pack(-1, 0, 0, 0, 0))
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), self._LAYOUT.size)
+
+    def write(self, position: int, done: int, failed: int, read: int, written: int) -> None:
+        self._LAYOUT.pack_into(self._map, 0, position, done, failed, read, written)
+
+    def read(self) -> tuple[int, int, int, int, int]:
+        return self._LAYOUT.unpack_from(self._map)
+
+    def clear(self) -> None:
+        self.write(-1, 0, 0, 0, 0)
+
+    def close(self) -> None:
+        self._map.close()
+
+
+FailureReport = Callable[[str, Reason, str], None]
+"""Called with source, reason and detail of an item that failed."""
+
+
+def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> ShardResult:
+    """Makes and publishes one shard.
+
+    Raises:
+        MemoryError: the item that ``marker`` names needs too much.
+        OSError: the shard cannot be written.
+    """
+    staging = Staging(Path(task.staging))
+    record = staging.read_plan()
+    settings = record.settings
+    batch = staging.batch(task.batch)
+    items = planned_items(batch)
+    journal = Journal(staging.folder, task.shard, record.channels, keep=task.resume)
+    path = staging.folder / f"{task.shard}.tar"
+    writer = TarWriter(path, keep=journal.tar_size)
+    failed = sum(outcome.status is Status.FAILED for outcome in journal.outcomes()) if journal.count else 0
+    read = 0
+    for position in range(journal.count, len(items)):
+        marker.write(position, journal.count, failed, read, writer.size)
+        allow_cpu_seconds(task.cpu_seconds)
+        sample = _make(items[position], settings, Path(task.source), (task.doomed or {}).get(position))
+        outcome = _add(writer, items[position], sample)
+        journal.append(outcome, sample.histogram, writer.size)
+        read += outcome.source_bytes or 0
+        if outcome.status is Status.FAILED and outcome.reason is not None:
+            failed += 1
+            report(items[position].source, outcome.reason, sample.detail)
+    marker.write(-1, journal.count, failed, read, writer.size)
+    return _publish(task, staging, record, writer, journal)
+
+
+def allow_cpu_seconds(seconds: int) -> None:
+    """Lets this process use so much more CPU time; beyond it the kernel ends the process (SIGXCPU)."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(usage.ru_utime + usage.ru_stime) + seconds + 1
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _make(item: PlannedItem, settings: SampleSettings, source: Path, doom: Reason | None) -> Sample:
+    if doom is not None:
+        return Sample(Outcome(Status.FAILED, doom), detail="the process died on this item twice")
+    return make_sample(item, settings, source)
+
+
+def _add(writer: TarWriter, item: PlannedItem, sample: Sample) -> Outcome:
+    if sample.outcome.status is not Status.SUCCESS:
+        return sample.outcome
+    assert item.key is not None
+    written = writer.add(item.key, sample.members)
+    return replace(sample.outcome, extents=written.extents, sample_crc32=written.crc32)
+
+
+def _publish(
+    task: ShardTask, staging: Staging, record: PlanRecord, writer: TarWriter, journal: Journal
+) -> ShardResult:
+    sha256 = writer.finish()
+    outcomes = journal.outcomes()
+    batch = staging.batch(task.batch)
+    rows = staging.folder / f"{task.shard}.parquet"
+    metadata.write(rows, metadata.table(batch, outcomes, parquet_schema(record, batch)))
+    statuses = Counter(outcome.status for outcome in outcomes)
+    result = ShardResult(
+        name=task.shard,
+        samples=statuses[Status.SUCCESS],
+        failed=statuses[Status.FAILED],
+        filtered=statuses[Status.FILTERED],
+        skipped=statuses[Status.SKIPPED],
+        bytes=writer.size,
+        sha256=sha256,
+        parquet_bytes=rows.stat().st_size,
+        parquet_sha256=hashlib.sha256(rows.read_bytes()).hexdigest(),
+        source_bytes=sum(outcome.source_bytes or 0 for outcome in outcomes),
+        reasons=dict(Counter(str(outcome.reason) for outcome in outcomes if outcome.status is Status.FAILED)),
+        histogram=np.asarray(journal.histogram()).tolist(),
+    )
+    tar = staging.folder / f"{task.shard}.tar"
+    if task.out is None:
+        tar.unlink()
+        rows.unlink()
+    else:
+        sync_file(rows)
+        tar.replace(tar_path(Path(task.out), task.shard))
+        rows.replace(parquet_path(Path(task.out), task.shard))
+        sync_folder(Path(task.out))
+        staging.write_done(result)
+    journal.remove()
+    return result

@@ -1,0 +1,296 @@
+"""What to compile: the typed, validated recipe, YAML loading, and the recipes that come with the package."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from shardforge.errors import StorageError, UsageError
+from shardforge.shards.layout import SPLIT_NAME
+from shardforge.shards.tar import is_field
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def parse_bytes(value: Any) -> Any:
+    """``"256MiB"``, ``"1.5GB"``, ``"300k"`` or a plain number → bytes."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", value.lower())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{value!r} is no size in bytes; write 256MiB or 1GB")
+    return int(Decimal(match[1]) * _UNITS[match[2]])
+
+
+def parse_size(value: Any) -> Any:
+    """``256`` or ``"640x480"`` (width x height) → pixels."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d+)(?:x(\d+))?", value.strip().lower())
+        if match is None:
+            raise ValueError(f"{value!r} is no size; write 256 or 640x480 (width x height)")
+        return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
+    return value
+
+
+def parse_split(value: Any) -> Any:
+    """``"train=0.9,val=0.1"`` → a mapping."""
+    if not isinstance(value, str):
+        return value
+    shares: dict[str, str] = {}
+    for part in value.split(","):
+        name, equals, share = part.partition("=")
+        if not equals or name.strip() in shares:
+            raise ValueError(f"{value!r} is no split; write train=0.9,val=0.1")
+        shares[name.strip()] = share.strip()
+    return shares
+
+
+def _check_split(shares: dict[str, Decimal]) -> dict[str, Decimal]:
+    for name, share in shares.items():
+        if SPLIT_NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is no split name (lower case letters, digits and _, starting with a letter)")
+        if not 0 < share <= 1:
+            raise ValueError(f"the share of {name!r} is {share}, not between 0 and 1")
+    if sum(shares.values()) != 1:
+        raise ValueError(f"the shares add up to {sum(shares.values())}, not 1")
+    # One canonical order, so that thresholds do not depend on how the recipe was written or stored.
+    ordered = sorted(shares.items(), key=lambda item: (item[0] != "train", item[0]))
+    return {name: share.normalize() for name, share in ordered}
+
+
+def _check_keys(value: str) -> str:
+    if value not in ("index", "stem") and re.fullmatch(r"column:.+", value) is None:
+        raise ValueError(f"{value!r} is none of index, stem, column:NAME")
+    return value
+
+
+def _check_fields(value: dict[str, str]) -> dict[str, str]:
+    for name in value:
+        if not is_field(name) or name.rpartition(".")[2] not in ("json", "txt", "png", "npy"):
+            raise ValueError(f"{name!r} is no sidecar field; they end in json, txt, png (a mask) or npy")
+    return value
+
+
+def _check_max_errors(value: Any) -> Any:
+    text = str(value).strip()
+    if re.fullmatch(r"\d+(\.\d+)?%|\d+", text) is None:
+        raise ValueError(f"{value!r} is neither a count (20) nor a share (2%)")
+    return text
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class LimitOptions(_Section):
+    """Budgets checked from a file's header, before anything is decoded. They are part of a dataset's identity."""
+
+    pixels: Annotated[int, Field(ge=1)] = 200_000_000
+    """Width × height of one frame."""
+    frames: Annotated[int, Field(ge=1)] = 10_000
+    """Frames or pages in one file."""
+    source_bytes: Annotated[int, BeforeValidator(parse_bytes), Field(ge=1)] = 2**30
+    """Size of one file."""
+
+
+class RunOptions(_Section):
+    """How to build. No part of a dataset's identity: a resumed build may change all of these."""
+
+    workers: Annotated[int, Field(ge=1)] | None = None
+    """Processes; by default one for each processor this process may use."""
+    max_errors: Annotated[str, BeforeValidator(_check_max_errors)] | None = None
+    """Stop beyond this many failed items (``20``) or this share of all (``2%``). Default: beyond 1 % and 10."""
+    cpu_seconds: Annotated[int, Field(ge=1)] = 60
+    """CPU time one item may take."""
+    memory: Annotated[int, BeforeValidator(parse_bytes), Field(ge=2**28)] = 4 * 2**30
+    """Bytes of address space a worker may use beyond what it needs to start."""
+    overwrite: bool = False
+    """Remove what an earlier build left in OUT and start anew."""
+
+
+class Recipe(_Section):
+    """Everything that decides what a dataset is.
+
+    Raises:
+        pydantic.ValidationError: through :func:`load_recipe`, which turns it into a UsageError.
+    """
+
+    size: Annotated[
+        int | tuple[int, int],
+        BeforeValidator(parse_size),
+    ] = 256
+    """Target in pixels; (width, height) for ``exact`` and ``pad``."""
+    resize: Literal["shortest", "longest", "exact", "pad", "none"] = "shortest"
+    resampler: Literal["lanczos", "bicubic", "bilinear", "box"] = "lanczos"
+    """Antialiasing filter, as Pillow names them."""
+    enlarge: bool = False
+    channels: Literal[1, 3] = 3
+    background: tuple[int, int, int] = (255, 255, 255)
+    """RGB under transparent pixels and around padded images."""
+    format: Literal["jpg", "png", "webp", "npy", "keep"] = "jpg"
+    quality: Annotated[int, Field(ge=1, le=100)] = 95
+    subsampling: Literal["420", "444"] = "420"
+
+    table: str | None = None
+    """A csv, tsv, parquet or jsonl file that lists the items."""
+    path: str | None = None
+    """The table's column of paths."""
+    label: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
+    """The table's column of labels, or several."""
+    label_kind: Literal["auto", "class", "multi", "number", "none"] = "auto"
+    label_separator: str | None = None
+    """Between several classes in one cell."""
+    classes: tuple[str, ...] | None = None
+    """Fixes the classes and their ids; by default the classes found, sorted."""
+    caption: str | None = None
+    mask: str | None = None
+    fields: Annotated[dict[str, Literal["required", "optional"]], AfterValidator(_check_fields)] = {}
+    """Sidecar fields beyond json, txt and mask.png, and which of them every item must have."""
+    follow_symlinks: bool = False
+
+    split: Annotated[dict[str, Decimal], BeforeValidator(parse_split), AfterValidator(_check_split)] | None = None
+    split_by: Literal["auto", "source", "hash", "stratified"] = "auto"
+    split_column: str | None = None
+    split_from: str | None = None
+    """A dataset built ``--split-by stratified`` whose assignment of groups is kept."""
+    group: str | None = None
+    """The table's column whose equal values stay in one split."""
+
+    shard_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=2**10)] = 256 * 2**20
+    """Target bytes of a tar."""
+    shard_samples: Annotated[int, Field(ge=1)] = 10_000
+    shuffle: bool = True
+    seed: int = 0
+    keys: Annotated[str, AfterValidator(_check_keys)] = "index"
+
+    limits: LimitOptions = LimitOptions()
+    run: RunOptions = RunOptions()
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        sides = (self.size,) if isinstance(self.size, int) else self.size
+        if not all(1 <= side <= 65_500 for side in sides):
+            raise ValueError("size: not between 1 and 65500 pixels")
+        if isinstance(self.size, tuple) and self.resize not in ("exact", "pad"):
+            raise ValueError(f"size: width x height needs resize exact or pad, not {self.resize}")
+        if any(not 0 <= level <= 255 for level in self.background):
+            raise ValueError("background: three values from 0 to 255")
+        if self.format == "keep" and "resize" in self.model_fields_set and self.resize != "none":
+            raise ValueError(f"format: keep leaves pixels as they are; it cannot go with resize {self.resize}")
+        if self.split_by in ("hash", "stratified") and self.split is None:
+            raise ValueError(f"split_by: {self.split_by} needs split, such as train=0.9,val=0.1")
+        if self.split_from is not None and self.split_by != "stratified":
+            raise ValueError("split_from: goes with split_by stratified")
+        if self.classes is not None and len(set(self.classes)) != len(self.classes):
+            raise ValueError("classes: a name appears twice")
+        needs_table = [name for name in ("path", "split_column", "group", "caption", "mask") if getattr(self, name)]
+        needs_table += ["label"] if self.label else []
+        needs_table += ["keys"] if self.keys.startswith("column:") else []
+        if self.table is None and needs_table:
+            raise ValueError(f"{needs_table[0]}: names a column, which needs a table")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """The recipe as plain JSON values, without what may change when a build is resumed and without folders."""
+        content = self.model_dump(mode="json", exclude={"run"})
+        for name in ("table", "split_from"):
+            if content[name] is not None:
+                content[name] = Path(content[name]).name
+        return content
+
+    @property
+    def effective_resize(self) -> Literal["shortest", "longest", "exact", "pad", "none"]:
+        """The resize mode, ``none`` where the format is kept."""
+        return "none" if self.format == "keep" else self.resize
+
+
+def recipe_folder() -> Path:
+    """Where the recipes that come with the package lie: inside it, or at the top of a checkout."""
+    inside = Path(str(files("shardforge"))) / "_recipes"
+    return inside if inside.is_dir() else Path(str(files("shardforge"))).parent / "recipes"
+
+
+def named_recipes() -> list[str]:
+    """The names ``--recipe`` accepts besides files."""
+    return sorted(path.stem for path in recipe_folder().glob("*.yaml"))
+
+
+def load_recipe(source: str | Path | None, overrides: Mapping[str, Any]) -> Recipe:
+    """Reads a recipe and lays the given options over it.
+
+    Args:
+        source: a YAML file, the name of a recipe that comes with the package, or None for the defaults.
+        overrides: option → value; options of :class:`RunOptions` and :class:`LimitOptions` by their own names
+            inside ``run`` and ``limits`` mappings.
+
+    Raises:
+        UsageError: an unknown recipe, key or value; it names the nearest known one.
+        StorageError: the file cannot be read.
+    """
+    content = {} if source is None else _read_yaml(source)
+    where = None if source is None else str(source)
+    merged: dict[str, Any] = dict(content)
+    for name, value in overrides.items():
+        if isinstance(value, Mapping) and name in ("run", "limits"):
+            merged[name] = {**(merged.get(name) or {}), **value}
+        else:
+            merged[name] = value
+    try:
+        return Recipe.model_validate(merged)
+    except ValidationError as error:
+        raise UsageError(_explain(error), where=where) from None
+
+
+def _read_yaml(source: str | Path) -> dict[str, Any]:
+    path = Path(source)
+    if not path.is_file() and path.suffix not in (".yaml", ".yml"):
+        path = recipe_folder() / f"{source}.yaml"
+        if str(source) not in named_recipes():
+            near = difflib.get_close_matches(str(source), named_recipes(), 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known recipes: {', '.join(named_recipes())}."
+            raise UsageError(f"no recipe file and no known recipe named {str(source)!r}", todo=hint)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError("no such recipe file", where=path) from None
+    except OSError as error:
+        raise StorageError(f"cannot be read ({error.strerror})", where=path) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"is not valid YAML ({' '.join(str(error).split())})", where=path) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise UsageError("a recipe is a mapping of options to values", where=path)
+    return content
+
+
+def _explain(error: ValidationError) -> str:
+    """One line for each problem, unknown keys with the nearest known one."""
+    lines = []
+    for problem in error.errors(include_url=False):
+        place = [str(part) for part in problem["loc"]]
+        if problem["type"] == "extra_forbidden":
+            section: type[BaseModel] = (
+                Recipe if len(place) == 1 else RunOptions if place[0] == "run" else LimitOptions
+            )
+            known = list(section.model_fields)
+            near = difflib.get_close_matches(place[-1], known, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            lines.append(f"unknown key {'.'.join(place)!r}; {hint}")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            name = ".".join(place[: 2 if place[:1] in (["run"], ["limits"]) else 1])
+            lines.append(f"{name}: {message}" if name else message)
+    return "; ".join(dict.fromkeys(lines))
