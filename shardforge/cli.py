@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import click
@@ -114,11 +114,8 @@ def build(src: str, out: str, recipe: str | None, dry_run: bool, as_json: bool, 
     from shardforge.compile.build import build as compile_dataset
 
     given = {name: value for name, value in options.items() if value is not None and value != ()}
-    report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, **given)  # type: ignore[arg-type]
-    if as_json:
-        click.echo(json.dumps(report.as_dict()))
-    elif not quiet:
-        click.echo("\n".join(report.lines()))
+    report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, **given)
+    _show(report.to_json(), report.lines(), as_json, quiet)
     return report.exit_code
 
 
@@ -141,24 +138,35 @@ def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_jso
     """
     from pathlib import Path
 
-    from shardforge.inspect import commands
-
     if save is not None and sample is None:
         raise click.UsageError("--save goes with --sample")
     if verify and sample is not None:
         raise click.UsageError("--verify and --sample are two different questions")
-    root = Path(out)
     if verify:
-        shown = commands.verify(root, None if quiet or as_json else lambda line: click.echo(line, err=True))
-    elif sample is not None:
-        shown = commands.sample(root, sample, None if save is None else Path(save))
-    else:
-        shown = commands.summary(root)
+        from shardforge.shards.verify import verify as check
+
+        found = check(Path(out), progress=None if quiet or as_json else lambda line: click.echo(line, err=True))
+        _show(found.to_json(), found.lines(), as_json, quiet and found.sound)
+        return 0 if found.sound else 1
+    if sample is not None:
+        from shardforge.inspect.sample import find_sample
+
+        view = find_sample(Path(out), sample)
+        saved = [] if save is None else view.save(Path(save))
+        _show(view.to_json(), [*view.lines(), *(f"wrote {path}" for path in saved)], as_json, quiet)
+        return 0
+    from shardforge.inspect.summary import summarise
+
+    summary = summarise(Path(out))
+    _show(summary.to_json(), summary.lines(), as_json, quiet)
+    return 0
+
+
+def _show(content: Mapping[str, Any], lines: Sequence[str], as_json: bool, silent: bool) -> None:
     if as_json:
-        click.echo(json.dumps(shown.plain, default=str))
-    elif not quiet or shown.exit_code:
-        click.echo("\n".join(shown.lines))
-    return shown.exit_code
+        click.echo(json.dumps(content))
+    elif not silent:
+        click.echo("\n".join(lines))
 
 
 @main.command(short_help="What this machine and installation can do.")
@@ -174,5 +182,5 @@ def doctor(as_json: bool) -> int:
     from shardforge.doctor import diagnose
 
     report = diagnose()
-    click.echo(json.dumps(report.as_dict()) if as_json else "\n".join(report.lines()))
+    click.echo(json.dumps(report.to_json()) if as_json else "\n".join(report.lines()))
     return 0 if report.ok else 1

@@ -115,7 +115,7 @@ class RunOptions(_Section):
     cpu_seconds: Annotated[int, Field(ge=1)] = 60
     """CPU time one item may take."""
     memory: Annotated[int, BeforeValidator(parse_bytes), Field(ge=2**28)] = 4 * 2**30
-    """Bytes of address space a worker may use beyond what it needs to start."""
+    """Bytes a worker may use beyond what it needs to start."""
     overwrite: bool = False
     """Remove what an earlier build left in OUT and start anew."""
 
@@ -205,6 +205,7 @@ class Recipe(_Section):
     def identity(self) -> dict[str, Any]:
         """The recipe as plain JSON values, without what may change when a build is resumed and without folders."""
         content = self.model_dump(mode="json", exclude={"run"})
+        content["resize"] = self.effective_resize
         for name in ("table", "split_from"):
             if content[name] is not None:
                 content[name] = Path(content[name]).name

@@ -97,10 +97,13 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
         reporter.say(line)
     if dry_run:
         return _dry_run(source, draft, found, reporter)
+    if (out / MANIFEST).exists() and not recipe.run.overwrite:
+        # Before anything is written: a finished dataset may be read-only.
+        existing = find_existing(source, out, draft, found.items, reporter)
+        assert isinstance(existing, Manifest)
+        return _report("up to date", out, draft, found, split_reports(existing), {}, began, 0)
     with _held(out) as lock:
         existing = find_existing(source, out, draft, found.items, reporter)
-        if isinstance(existing, Manifest) and not recipe.run.overwrite:
-            return _report("up to date", out, draft, found, split_reports(existing), {}, began, 0)
         staging = Staging.of(out)
         with closing(_pool(recipe.run, staging, lock)) as pool:
             if isinstance(existing, PlanRecord):
@@ -322,7 +325,7 @@ def _build_record(
         "seconds": round(seconds, 3),
         "host": platform.node(),
         "python": platform.python_version(),
-        "workers": recipe._workers(run),
+        "workers": _workers(recipe.run),
         "versions": library_versions(),
         "source_bytes": read,
         "samples_per_second": round(draft.rows.num_rows / max(seconds, 1e-9), 1),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason
 from shardforge.shards.layout import shard_name
-from shardforge.shards.manifest import FieldInfo, FieldKind, LabelInfo, Manifest
+from shardforge.shards.manifest import FieldInfo, FieldKind, ImageField, LabelInfo, Manifest
 from shardforge.shards.metadata import label_types, own_columns
 from shardforge.shards.tar import MAX_NAME, is_key
 from shardforge.sources.item import Item
@@ -75,8 +75,8 @@ class Draft:
     warnings: tuple[str, ...]
 
     @property
-    def image_field(self) -> str:
-        return next(name for name, info in self.fields.items() if info.kind == "image")
+    def image_field(self) -> ImageField:
+        return cast(ImageField, next(name for name, info in self.fields.items() if info.kind == "image"))
 
 
 def draft(scan: Scan, recipe: Recipe) -> Draft:
@@ -312,27 +312,20 @@ def _files(item: Item) -> list[dict[str, Any]]:
 
 
 def _user_columns(
-    items: Sequence[Item], names: Sequence[str], reserved: Sequence[str]
+    items: Sequence[Item], found: Mapping[str, pa.DataType], reserved: Sequence[str]
 ) -> tuple[dict[str, pa.Array], list[str]]:
     """The user's columns as arrays in item order; a name that the format uses itself gets the prefix ``user_``."""
     taken = {*reserved, "problem", "detail", "caption", "files"}
     columns: dict[str, pa.Array] = {}
     notes = []
-    for name in names:
-        values = [item.columns.get(name) for item in items]
-        try:
-            column = pa.array(values)
-        except pa.ArrowException:
-            column = pa.array([None if value is None else str(value) for value in values], pa.string())
-        if pa.types.is_null(column.type):
-            column = column.cast(pa.string())
+    for name, kind in found.items():
         target = name
         while target in taken:
             target = f"user_{target}"
         if target != name:
             notes.append(f"the table's column {name!r} is kept as {target!r}")
         taken.add(target)
-        columns[target] = column
+        columns[target] = pa.array([item.columns.get(name) for item in items], kind)
     return columns, notes
 
 

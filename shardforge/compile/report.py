@@ -71,8 +71,8 @@ class BuildReport:
         """0: fine, also when there was nothing to do; 1: complete, but some items failed."""
         return 1 if self.status == "complete" and self.failed else 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for ``json.dumps``."""
         return {**asdict(self), "samples": self.samples, "failed": self.failed, "exit_code": self.exit_code}
 
     def lines(self) -> list[str]:

@@ -16,16 +16,17 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from shardforge.codecs.decode import Picture, decode, decode_mask
+from shardforge.codecs.decode import Picture, decode
 from shardforge.codecs.encode import encode, encode_mask
 from shardforge.codecs.limits import Limits
+from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.strip import strip_metadata
 from shardforge.compile.inputs import sidecar_digest
 from shardforge.errors import SampleError
 from shardforge.geometry.resize import Placement, place, resize_image, resize_mask
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Flag, Reason, Status
-from shardforge.shards.manifest import FieldInfo, LabelInfo
+from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
 from shardforge.shards.metadata import Outcome
 from shardforge.shards.statistics import LEVELS, Histogram
 
@@ -41,7 +42,7 @@ class SampleSettings:
     recipe: Recipe
     fields: Mapping[str, FieldInfo]
     label: LabelInfo
-    image_field: str
+    image_field: ImageField
 
     @property
     def limits(self) -> Limits:
@@ -152,7 +153,8 @@ def _read(root: Path, path: bytes, planned_size: int, limits: Limits) -> bytes:
                 raise SampleError(Reason.CHANGED, "no longer a regular file")
             if status.st_size > limits.source_bytes:
                 raise SampleError(Reason.OVER_BUDGET, f"{status.st_size} bytes")
-            data = file.read(limits.source_bytes + 1)
+            # A buffer of the size asked for is allocated at once; one byte more tells whether the file has grown.
+            data = file.read(status.st_size + 1)
     except FileNotFoundError as error:
         raise SampleError(Reason.MISSING_FILE, str(error)) from None
     except OSError as error:
@@ -215,7 +217,8 @@ def _sidecars(
 
 
 def _mask(data: bytes, picture: Picture, placement: Placement, limits: Limits) -> bytes:
-    mask = decode_mask(data, limits=limits, orientation=picture.orientation)
+    size = (picture.source_width, picture.source_height)
+    mask = decode_mask(data, limits=limits, orientation=picture.orientation, image_size=size)
     if mask.shape != (picture.source_height, picture.source_width):
         detail = f"mask {mask.shape[1]}x{mask.shape[0]}, image {picture.source_width}x{picture.source_height}"
         raise SampleError(Reason.MASK_MISMATCH, detail)

@@ -25,7 +25,7 @@ from shardforge.errors import DamagedError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason
 from shardforge.shards.layout import STAGING, parquet_path, tar_path
-from shardforge.shards.manifest import FieldInfo, LabelInfo
+from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
 from shardforge.shards.metadata import schema
 from shardforge.storage import write_durably
 
@@ -71,7 +71,7 @@ class PlanRecord:
     fields: dict[str, FieldInfo]
     label: LabelInfo
     classes: dict[str, int]
-    image_field: str
+    image_field: ImageField
     user_columns: list[str]
     shards: list[PlannedShard]
     inputs: str

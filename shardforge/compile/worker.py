@@ -29,7 +29,7 @@ def main(marker_path: str, memory: int, parent: int) -> None:
 
     Args:
         marker_path: file for :class:`~shardforge.compile.task.Marker`.
-        memory: bytes of address space to allow beyond what is in use once libraries are loaded.
+        memory: bytes to allow beyond what is in use once libraries are loaded.
         parent: process id; when it is gone, so is this process.
     """
     _die_with(parent)
@@ -77,10 +77,12 @@ def _die_with(parent: int) -> None:
 
 
 def _limit_memory(memory: int) -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    """Limits the writable memory of this process; mapped libraries and files do not count (Linux 4.7 and later)."""
+    status = Path("/proc/self/status").read_text()
+    used = 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:"))
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = used + memory if hard == resource.RLIM_INFINITY else min(used + memory, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 if __name__ == "__main__":

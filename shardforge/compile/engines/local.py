@@ -8,17 +8,19 @@ notice. Each worker has pipes of its own, so that killing one at any moment can 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from shardforge.compile.staging import ShardResult
 from shardforge.compile.task import Marker, ShardTask
@@ -29,8 +31,10 @@ from shardforge.storage import explain
 
 _TICK = 0.2
 """Seconds between looks at the workers' progress."""
-_FRUITLESS = 3
-"""Deaths without an item in the works after which starting workers is given up."""
+_DYING = 10.0
+"""Seconds a worker that has closed its pipe may take to be gone."""
+_FRUITLESS = 5
+"""Deaths without an item in the works after which a task is given up: no item is to blame."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +70,16 @@ class WorkerPool:
 
     Args:
         workers: how many processes.
-        staging: folder for markers and the workers' log.
-        memory: bytes of address space each worker may use beyond what it needs to start.
+        staging: folder for the workers' markers.
+        memory: bytes each worker may use beyond what it needs to start.
         lock: file descriptor of the build's lock, which workers inherit.
     """
 
     def __init__(self, workers: int, staging: Path, memory: int, lock: int | None = None) -> None:
         self._workers, self._staging, self._memory, self._lock = workers, staging, memory, lock
-        self._log: IO[bytes] = open(staging / "workers.log", "ab")
+        self._log: IO[bytes] = tempfile.TemporaryFile()
         self._selector = selectors.DefaultSelector()
         self._alive: dict[int, _Worker] = {}
-        self._fruitless = 0
 
     def run(self, tasks: Sequence[ShardTask]) -> Iterator[ShardResult | Failure | Progress]:
         """Runs all tasks, yielding results in the order in which they come, failures, and regular progress.
@@ -149,25 +152,29 @@ class WorkerPool:
         """A worker has died: its successor goes on where it stood."""
         dead = self._alive[slot]
         position = dead.marker.read()[0]
+        # Its pipe closes a moment before the process is gone; killing it now would hide what it died of.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            dead.process.wait(_DYING)
         self._end(dead)
         self._selector.unregister(dead.process.stdout)  # type: ignore[arg-type]
-        self._fruitless = 0 if position >= 0 else self._fruitless + 1
-        if self._fruitless >= _FRUITLESS:
-            raise ShardforgeError(
-                f"worker processes end as soon as they start (exit code {dead.process.returncode})",
-                where=self._staging / "workers.log",
-            )
+        dead.deaths[position] = dead.deaths.get(position, 0) + 1
+        if position < 0 and dead.deaths[position] >= _FRUITLESS:
+            raise self._fruitless(dead.process.returncode)
         worker = self._start(slot)
         worker.deaths, task = dead.deaths, dead.task
         if task is None:
             return
         doomed = dict(task.doomed or {})
-        if position >= 0:
-            worker.deaths[position] = worker.deaths.get(position, 0) + 1
-            if worker.deaths[position] > 1:
-                doomed[position] = _cause(dead.process.returncode)
+        if position >= 0 and worker.deaths[position] > 1:
+            doomed[position] = _cause(dead.process.returncode)
         worker.task = replace(task, resume=True, doomed=doomed)
         _send(worker, worker.task)
+
+    def _fruitless(self, exit_code: int) -> ShardforgeError:
+        self._log.seek(0)
+        said = self._log.read().decode(errors="replace").strip().splitlines()
+        why = f": {said[-1]}" if said else ""
+        return ShardforgeError(f"worker processes keep ending for no item's fault (exit code {exit_code}){why}")
 
     def _progress(self) -> Progress:
         marks = [worker.marker.read() for worker in self._alive.values() if worker.task is not None]
@@ -179,22 +186,18 @@ class WorkerPool:
         worker.process.kill()
         worker.process.wait()
         for pipe in (worker.process.stdin, worker.process.stdout):
-            try:
+            # A broken pipe: the task that was being sent died with its worker.
+            with contextlib.suppress(BrokenPipeError):
                 if pipe is not None:
                     pipe.close()
-            except BrokenPipeError:
-                # The task that was being sent died with its worker.
-                pass
 
 
 def _send(worker: _Worker, task: ShardTask) -> None:
     assert worker.process.stdin is not None
-    try:
+    # A broken pipe: the worker is dead already; that is noticed next, and the task goes to its successor.
+    with contextlib.suppress(BrokenPipeError):
         worker.process.stdin.write(json.dumps(task.to_plain()).encode() + b"\n")
         worker.process.stdin.flush()
-    except BrokenPipeError:
-        # The worker is dead already; its end of file is noticed next, and the task goes to its successor.
-        pass
 
 
 def _cause(exit_code: int) -> Reason:
@@ -207,7 +210,8 @@ def _cause(exit_code: int) -> Reason:
     return Reason.DECODER_CRASH
 
 
-def _environment() -> dict[str, Any]:
-    """One thread per worker: shards are the unit of parallel work."""
+def _environment() -> dict[str, str]:
+    """One thread per worker, as shards are the unit of parallel work; and no allocator that reserves memory ahead,
+    which would count against the limit."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **single, "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **single, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
