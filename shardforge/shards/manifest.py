@@ -12,9 +12,11 @@ from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hin
 
 from shardforge.errors import DamagedError, StorageError
 from shardforge.shards.layout import FORMAT, MANIFEST, STAGING
+from shardforge.shards.regular import open_regular
 from shardforge.shards.statistics import PixelStatistics
 
 LabelKind = Literal["class", "multi", "number", "none"]
+ImageField = Literal["jpg", "png", "webp", "npy"]
 FieldKind = Literal["image", "class", "mask", "text", "json", "array"]
 
 
@@ -183,7 +185,8 @@ def read_bytes(root: Path) -> bytes:
     """
     path = root / MANIFEST
     try:
-        return path.read_bytes()
+        with open_regular(path) as file:
+            return file.read()
     except FileNotFoundError:
         if (root / STAGING).exists():
             raise StorageError(

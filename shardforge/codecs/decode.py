@@ -1,0 +1,140 @@
+"""Bytes of an image file → upright 8-bit sRGB or grey pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardforge.codecs import gif, isobmff, jpeg, others, png, pnm, tiff, webp
+from shardforge.codecs.colour import composite, luma, to_srgb, to_uint8
+from shardforge.codecs.header import read_header
+from shardforge.codecs.limits import Limits
+from shardforge.codecs.mask import decode_mask
+from shardforge.codecs.samples import Array, Header, Samples
+from shardforge.errors import SampleError
+from shardforge.geometry.orientation import apply_orientation
+from shardforge.shards.catalogue import Flag, Reason
+
+__all__ = ["DECODERS", "Picture", "decode", "decode_mask"]
+
+Decoder = tuple[str, Callable[[bytes, Header], Samples]]
+
+_PILLOW: Decoder = ("pillow", others.decode_pillow)
+# Who decodes what; the second is asked only for variants that the first does not support. Nothing here depends on the
+# libraries that Pillow happened to be built with.
+DECODERS: dict[str, tuple[Decoder, ...]] = {
+    "jpeg": (("simplejpeg", jpeg.decode),),
+    "png": (("imagecodecs", png.decode),),
+    "webp": (("imagecodecs", webp.decode),),
+    "tiff": (("imagecodecs", tiff.decode),),
+    "gif": (("imagecodecs", gif.decode), _PILLOW),
+    "bmp": (_PILLOW,),
+    "pnm": (("numpy", pnm.decode),),
+    "avif": (("imagecodecs", isobmff.decode_avif),),
+    "heif": (("pillow-heif", isobmff.decode_heif),),
+    "jpeg2000": (("imagecodecs", others.decode_jpeg2000),),
+    "jxl": (("imagecodecs", others.decode_jxl),),
+    "qoi": (("imagecodecs", others.decode_qoi),),
+    "psd": (_PILLOW,),
+    "ico": (_PILLOW,),
+    "pcx": (_PILLOW,),
+    "tga": (_PILLOW,),
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A decoded picture.
+
+    Attributes:
+        pixels: uint8 [H, W, C], C-contiguous; C is the number of channels asked for. Upright, sRGB, without alpha.
+        source_width, source_height: of the upright picture, in pixels.
+        format: of the content, as :func:`shardforge.codecs.sniff.sniff` names it.
+        decoder: the library that decoded.
+        flags: what was noticed, without repetition.
+        frames: frames or pages in the file; the first was taken.
+        orientation: the one that was applied, 1..8.
+    """
+
+    pixels: NDArray[np.uint8]
+    source_width: int
+    source_height: int
+    format: str
+    decoder: str
+    flags: tuple[Flag, ...]
+    frames: int
+    orientation: int
+
+
+def decode(data: bytes, *, channels: Literal[1, 3], background: tuple[int, int, int], limits: Limits) -> Picture:
+    """Decodes the first frame or page of an image file, judged by its content alone.
+
+    Depth is reduced to 8 bits, colours are converted to sRGB by the embedded profile, transparency is laid on the
+    background, the declared orientation is applied, in this order. Grey is repeated for three channels; for one
+    channel colours become BT.601 luma.
+
+    Args:
+        data: the whole file.
+        background: sRGB colour under transparent pixels.
+
+    Raises:
+        SampleError: the file cannot become a picture; the reason says why.
+        MemoryError: the process has not enough memory for a picture within the limits.
+    """
+    header = read_header(data, limits)
+    samples, decoder = _run(data, header)
+    flags = [*header.flags, *samples.flags]
+    values, noticed = to_uint8(samples)
+    flags += noticed
+    alpha = values[..., -1] if samples.alpha else None
+    colours = values[..., :-1] if samples.alpha else values
+    if samples.model == "grey" and colours.ndim == 3:
+        colours = colours[..., 0]
+    pixels, noticed = to_srgb(np.ascontiguousarray(colours), samples.model, header.icc)
+    flags += noticed
+    if alpha is not None and int(alpha.min()) < 255:
+        pixels = _laid_on(pixels, alpha, background, channels, samples.premultiplied)
+        flags.append(Flag.ALPHA_COMPOSITED)
+    orientation = header.orientation or 1
+    if orientation != 1:
+        flags.append(Flag.ORIENTED)
+    if header.frames > 1:
+        flags.append(Flag.FIRST_FRAME)
+    pixels = apply_orientation(_with_channels(pixels, channels), orientation)
+    height, width = pixels.shape[:2]
+    return Picture(
+        pixels, width, height, header.format, decoder, tuple(dict.fromkeys(flags)), header.frames, orientation
+    )
+
+
+def _run(data: bytes, header: Header) -> tuple[Samples, str]:
+    decoders = DECODERS[header.format]
+    for name, run in decoders[:-1]:
+        try:
+            return run(data, header), name
+        except SampleError as error:
+            if error.reason is not Reason.UNSUPPORTED:
+                raise
+    name, run = decoders[-1]
+    return run(data, header), name
+
+
+def _laid_on(
+    pixels: Array, alpha: Array, background: tuple[int, int, int], channels: int, premultiplied: bool
+) -> Array:
+    if pixels.ndim == 2:
+        if channels == 1:
+            grey = int(luma(np.array([background], np.uint8))[0])
+            return composite(pixels, alpha, (grey,), premultiplied=premultiplied)
+        pixels = _with_channels(pixels, 3)
+    return composite(pixels, alpha, background, premultiplied=premultiplied)
+
+
+def _with_channels(pixels: Array, channels: int) -> Array:
+    if pixels.ndim == 2:
+        return pixels[:, :, None] if channels == 1 else np.repeat(pixels[:, :, None], 3, axis=2)
+    return luma(pixels)[:, :, None] if channels == 1 else pixels

@@ -1,0 +1,165 @@
+"""JPEG: header, decoding, and the judgement of damage.
+
+A picture is decoded strictly. If the strict decoder refuses, the file is put together again from its essential
+segments (junk between segments, broken profiles and the like go) with an end marker, and decoded strictly once more;
+only what it says then counts:
+
+==========================================  =======================================================================
+clean after putting together again          kept; ``missing_eoi`` or ``extraneous_bytes`` (and ``suspect``) if so
+extraneous bytes before the end marker      kept, ``suspect`` and ``extraneous_bytes``: the picture came before them
+restart markers missing or misnumbered      kept, ``suspect`` and ``corrupt_data``: decoders find their place again
+extraneous bytes between two scans          kept, ``suspect``, ``extraneous_bytes`` and ``corrupt_data``
+data ends early, no end marker              fails as ``truncated``
+anything else                               fails as ``corrupt``
+==========================================  =======================================================================
+
+The strict decoder stops at its first complaint, so a kept picture with ``corrupt_data`` may have further damage.
+"""
+
+from __future__ import annotations
+
+import re
+
+import imagecodecs
+import simplejpeg
+
+from shardforge.codecs.exif import exif_orientation
+from shardforge.codecs.jpeg_segments import (
+    APP0,
+    APP14,
+    APP15,
+    COM,
+    JPEG_LS,
+    Frame,
+    Layout,
+    Segment,
+    exif_block,
+    frame_of,
+    has_adobe,
+    icc_profile,
+    rebuild,
+    scans_complete,
+    walk,
+)
+from shardforge.codecs.samples import Array, Header, Samples, attempt, plain_samples
+from shardforge.errors import SampleError
+from shardforge.shards.catalogue import Flag, Reason
+
+_EXTRANEOUS = re.compile(r"extraneous bytes before marker 0x([0-9a-f]{2})")
+_LOSSLESS = frozenset((0xC3, 0xCB))
+_COLORSPACES = {1: "GRAY", 3: "RGB", 4: "CMYK"}
+
+
+def read_header(data: bytes) -> Header:
+    """The header up to the first scan.
+
+    Raises:
+        SampleError: ``truncated``, ``corrupt``, ``bad_header`` or ``unsupported``.
+    """
+    layout = walk(data, whole=False)
+    frame = frame_of(data, layout)
+    flags: list[Flag] = []
+    exif = exif_block(data, layout)
+    orientation, readable = (None, True) if exif is None else exif_orientation(exif)
+    if not readable:
+        flags.append(Flag.EXIF_UNREADABLE)
+    profile, readable = icc_profile(data, layout)
+    if not readable:
+        flags.append(Flag.ICC_UNREADABLE)
+    return Header("jpeg", frame.width, frame.height, 1, orientation, profile, flags=tuple(flags))
+
+
+def decode(data: bytes, header: Header) -> Samples:
+    """Decodes the first picture of a file (the main one of an MPO or gain-map file).
+
+    Raises:
+        SampleError: as the module's table says; ``unsupported`` for JPEG-LS and unusual numbers of components.
+    """
+    layout = walk(data, whole=False)
+    frame = frame_of(data, layout)
+    components = len(frame.components)
+    if frame.kind == JPEG_LS:
+        raise SampleError(Reason.UNSUPPORTED, "JPEG-LS")
+    if components not in _COLORSPACES:
+        raise SampleError(Reason.UNSUPPORTED, f"{components} components")
+    if frame.precision != 8 or frame.kind in _LOSSLESS:
+        return _deep(data, frame)
+    _check_size(data, header)
+    flags: tuple[Flag, ...] = ()
+    try:
+        values = _strict(data, components)
+    except ValueError as error:
+        values, flags = _recover(data, frame, str(error))
+    if components == 1:
+        return Samples(values[:, :, 0], "grey", flags=flags)
+    if components == 3:
+        return Samples(values, "rgb", flags=flags)
+    # Adobe applications store ink inverted; without their marker that is a guess, and the usual one.
+    if not has_adobe(data, layout):
+        flags = (*flags, Flag.CMYK_ASSUMED_INVERTED)
+    return Samples(255 - values, "cmyk", flags=flags)
+
+
+def _check_size(data: bytes, header: Header) -> None:
+    """Refuses a file that the decoder reads another size from than the one the budget was checked with."""
+    try:
+        height, width, *_ = simplejpeg.decode_jpeg_header(data, strict=False)
+    except Exception as error:
+        raise SampleError(Reason.CORRUPT, str(error)) from None
+    if (width, height) != (header.width, header.height):
+        raise SampleError(Reason.CORRUPT, f"two sizes: {header.width} x {header.height} and {width} x {height}")
+
+
+def _strict(data: bytes, components: int) -> Array:
+    return simplejpeg.decode_jpeg(data, _COLORSPACES[components])  # type: ignore[no-any-return]
+
+
+def _recover(data: bytes, frame: Frame, complaint: str) -> tuple[Array, tuple[Flag, ...]]:
+    if "nsupported" in complaint:
+        raise SampleError(Reason.UNSUPPORTED, complaint)
+    layout = walk(data, whole=True)
+    flags: list[Flag] = []
+    if not layout.ended:
+        if not scans_complete(data, layout, frame):
+            raise SampleError(Reason.TRUNCATED, complaint)
+        flags.append(Flag.MISSING_EOI)
+    if layout.junk:
+        flags.append(Flag.EXTRANEOUS_BYTES)
+    essential = rebuild(data, layout, _is_essential)
+    components = len(frame.components)
+    try:
+        values = _strict(essential, components)
+    except ValueError as error:
+        flags += _judge(str(error), layout)
+        values = attempt(lambda: simplejpeg.decode_jpeg(essential, _COLORSPACES[components], strict=False))
+    return values, (Flag.SUSPECT, *dict.fromkeys(flags)) if flags else ()
+
+
+def _is_essential(segment: Segment) -> bool:
+    """Whether decoding depends on a segment; of the application segments JFIF and Adobe tell the colour transform."""
+    return segment.marker in (APP0, APP14) or not (APP0 <= segment.marker <= APP15 or segment.marker == COM)
+
+
+def _judge(complaint: str, layout: Layout) -> list[Flag]:
+    """What a strict decoder's complaint means for a file put together again; raises if the picture is lost."""
+    if "nsupported" in complaint:
+        raise SampleError(Reason.UNSUPPORTED, complaint)
+    extraneous = _EXTRANEOUS.search(complaint)
+    marker = int(extraneous[1], 16) if extraneous else None
+    if marker == 0xD9:
+        return [Flag.EXTRANEOUS_BYTES]
+    restart = "found marker" in complaint or (marker is not None and 0xD0 <= marker <= 0xD7)
+    if restart and layout.ended:
+        return [Flag.CORRUPT_DATA]
+    if marker is not None and layout.ended:
+        return [Flag.EXTRANEOUS_BYTES, Flag.CORRUPT_DATA]
+    raise SampleError(Reason.CORRUPT if layout.ended else Reason.TRUNCATED, complaint)
+
+
+def _deep(data: bytes, frame: Frame) -> Samples:
+    """Lossless JPEG, and more than 8 bits per sample. This decoder never complains: the end marker must be there."""
+    if len(frame.components) == 4 or not 8 <= frame.precision <= 16:
+        raise SampleError(Reason.UNSUPPORTED, f"{len(frame.components)} components of {frame.precision} bits")
+    if not walk(data, whole=True).ended:
+        raise SampleError(Reason.TRUNCATED, "no end marker")
+    return plain_samples(attempt(lambda: imagecodecs.jpeg8_decode(data)), (1 << frame.precision) - 1)

@@ -1,0 +1,79 @@
+"""Label pictures: every pixel is the number of a class or an object, never a colour."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardforge.codecs import others, png, pnm, tiff
+from shardforge.codecs.header import read_header
+from shardforge.codecs.limits import Limits
+from shardforge.codecs.samples import Array
+from shardforge.errors import SampleError
+from shardforge.geometry.orientation import apply_orientation, oriented_size
+from shardforge.shards.catalogue import Reason
+
+
+def decode_mask(
+    data: bytes, *, limits: Limits, orientation: int = 1, image_size: tuple[int, int] | None = None
+) -> NDArray[np.uint8] | NDArray[np.uint16]:
+    """The labels of a mask file: PNG, TIFF, BMP, GIF or PNM, of one channel.
+
+    The stored value is the label: the palette index, or the grey level at its own depth (a 1-bit mask has 0 and 1).
+    No profile, gamma, transparency or scaling is applied.
+
+    Which way up: a mask that declares an orientation itself is turned by that. One that declares none was drawn
+    either over the stored pixels of its image or over the upright picture. It is turned like the image, unless
+    ``image_size`` shows that it is upright already, which it can where orientations 5 to 8 exchange unequal sides.
+
+    Args:
+        data: the whole file.
+        orientation: the image's orientation, 1..8.
+        image_size: width and height of the upright image, if known.
+
+    Returns:
+        [H, W] uint8 or uint16, upright, C-contiguous.
+
+    Raises:
+        SampleError: as for images; ``unsupported`` for lossy formats, colours, and labels outside 0..65535.
+    """
+    header = read_header(data, limits)
+    labels = _one_channel(_stored(data, header.format))
+    size = (labels.shape[1], labels.shape[0])
+    if header.orientation is not None:
+        orientation = header.orientation
+    elif size == image_size != oriented_size(*size, orientation):
+        orientation = 1
+    return apply_orientation(labels, orientation)
+
+
+def _stored(data: bytes, name: str) -> Array:
+    match name:
+        case "png":
+            return png.decode_labels(data)
+        case "tiff":
+            return tiff.decode_labels(data)
+        case "pnm":
+            return pnm.stored(data)[0]
+        case "bmp" | "gif":
+            return others.pillow_labels(data, name)
+        case _:
+            raise SampleError(Reason.UNSUPPORTED, f"a mask in {name}: labels need an exact format, PNG for example")
+
+
+def _one_channel(values: Array) -> Array:
+    """[H, W]; several channels are accepted if they say the same and any alpha is opaque."""
+    if values.ndim == 3:
+        white = np.iinfo(values.dtype).max if values.dtype.kind in "ui" else 1
+        if values.shape[2] in (2, 4):
+            if int(values[..., -1].min()) != white:
+                raise SampleError(Reason.UNSUPPORTED, "a mask with transparency")
+            values = values[..., :-1]
+        if not (values == values[..., :1]).all():
+            raise SampleError(Reason.UNSUPPORTED, "a mask in colours: labels are palette indices or grey levels")
+        values = values[..., 0]
+    if values.dtype in (np.uint8, np.uint16):
+        return values
+    if values.dtype.kind not in "ui" or int(values.min()) < 0 or int(values.max()) > 65535:
+        raise SampleError(Reason.UNSUPPORTED, f"labels of {values.dtype}, outside 0..65535")
+    return values.astype(np.uint16)

@@ -1,0 +1,96 @@
+"""Taking metadata out of a file without touching its pixels."""
+
+from __future__ import annotations
+
+from shardforge.codecs import jpeg_segments, png, webp
+from shardforge.codecs.jpeg_segments import APP0, APP2, APP14, APP15, COM, Segment
+
+_PNG_KEPT = frozenset(b"IHDR PLTE IDAT IEND tRNS gAMA cHRM sRGB iCCP sBIT bKGD cICP mDCV cLLI acTL fcTL fdAT".split())
+_WEBP_KEPT = frozenset((b"VP8X", b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF", b"ICCP"))
+_FRAME_KEPT = frozenset((b"VP8 ", b"VP8L", b"ALPH"))
+
+
+def strip_metadata(data: bytes, format: str) -> bytes:
+    """Drops EXIF, XMP, IPTC, comments, thumbnails, maker notes, text, unknown blocks, and bytes behind the picture.
+
+    What the pixels need to look right stays: colour profiles, Adobe's colour transform, transparency, gamma. The
+    declared orientation goes too: a picture whose orientation is not 1 has to be turned and encoded again instead.
+
+    Args:
+        data: a whole JPEG, PNG or WebP file that decodes.
+        format: ``jpeg``, ``png`` or ``webp``.
+
+    Raises:
+        SampleError: a JPEG whose segments cannot be told apart (none that decodes).
+        ValueError: another format.
+    """
+    match format:
+        case "jpeg":
+            return _strip_jpeg(data)
+        case "png":
+            return _strip_png(data)
+        case "webp":
+            return _strip_webp(data)
+        case _:
+            raise ValueError(f"metadata of {format} files cannot be stripped")
+
+
+def _strip_jpeg(data: bytes) -> bytes:
+    layout = jpeg_segments.walk(data, whole=True)
+
+    def needed(segment: Segment) -> bool:
+        head = data[segment.payload : segment.payload + 12]
+        if segment.marker == APP0:
+            return head.startswith(b"JFIF\0")
+        if segment.marker == APP2:
+            return head == b"ICC_PROFILE\0"
+        if segment.marker == APP14:
+            return head.startswith(b"Adobe")
+        return not (APP0 <= segment.marker <= APP15 or segment.marker == COM)
+
+    parts = [b"\xff\xd8"]
+    for segment in filter(needed, layout.segments):
+        if segment.marker == APP0:
+            # Version, density; a JFIF segment may hold a thumbnail behind them.
+            parts.append(b"\xff\xe0\0\x10" + data[segment.payload : segment.payload + 12].ljust(12, b"\0") + b"\0\0")
+        elif segment.marker == APP14:
+            body = data[segment.payload : min(segment.end, segment.payload + 12)]
+            parts.append(b"\xff\xee" + (len(body) + 2).to_bytes(2, "big") + body)
+        else:
+            parts.append(data[segment.start : segment.scan_end])
+    return b"".join((*parts, b"\xff\xd9"))
+
+
+def _strip_png(data: bytes) -> bytes:
+    parts = [png.SIGNATURE]
+    for chunk in png.chunks(data):
+        if chunk.end + 4 > len(data):
+            # The picture decodes, so it is complete; what is cut off is a later frame or metadata.
+            break
+        if chunk.kind in _PNG_KEPT and chunk.kind != b"IEND":
+            parts.append(data[chunk.start : chunk.end + 4])
+    return b"".join((*parts, b"\0\0\0\0IEND\xaeB`\x82"))
+
+
+def _strip_webp(data: bytes) -> bytes:
+    parts = []
+    for chunk in webp.chunks(data):
+        if chunk.end > len(data):
+            break
+        if chunk.kind not in _WEBP_KEPT:
+            continue
+        body = data[chunk.payload : chunk.end]
+        if chunk.kind == b"VP8X":
+            body = bytes([body[0] & ~(webp.EXIF_FLAG | webp.XMP_FLAG)]) + body[1:]
+        elif chunk.kind == b"ANMF":
+            inner = webp.chunks(data, chunk.payload + 16, chunk.end)
+            body = body[:16] + b"".join(
+                _riff(part.kind, data[part.payload : part.end]) for part in inner if part.kind in _FRAME_KEPT
+            )
+        parts.append(_riff(chunk.kind, body))
+    content = b"WEBP" + b"".join(parts)
+    return b"RIFF" + len(content).to_bytes(4, "little") + content
+
+
+def _riff(kind: bytes, body: bytes) -> bytes:
+    return kind + len(body).to_bytes(4, "little") + body + b"\0" * (len(body) & 1)

@@ -1,0 +1,153 @@
+"""Payloads → values. Sizes are judged from the header, before anything is decoded."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import tokenize
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import simplejpeg
+
+from shardforge.shards.manifest import FieldInfo
+
+Array = npt.NDArray[Any]
+
+MAX_PIXELS = 2**28
+"""Width × height of one picture: what a WebP can have at most."""
+_NPY_HEADER = 10_000
+_PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+
+
+class Undecodable(ValueError):
+    """The payload is not what its field says.
+
+    Attributes:
+        tolerable: the decoder complains, but could make a picture (``strict=False``).
+    """
+
+    def __init__(self, what: str, *, tolerable: bool = False) -> None:
+        super().__init__(what)
+        self.tolerable = tolerable
+
+
+def decode(payload: memoryview, field: str, info: FieldInfo, channels: int, *, strict: bool = True) -> Any:
+    """The value of a stored field.
+
+    Args:
+        payload: the member's bytes.
+        field: its name; the part after the last dot is the format.
+        channels: of the dataset's images, 1 or 3.
+        strict: refuse a JPEG about whose data the decoder has something to say.
+
+    Returns:
+        By ``info.kind``: ``image`` uint8 [H, W, C] in RGB order, as stored (``npy``: any plain dtype); ``mask`` uint8
+        or uint16 [H, W]; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what the JSON says.
+
+    Raises:
+        Undecodable: it cannot be decoded.
+    """
+    form = field.rpartition(".")[2]
+    if info.kind == "image":
+        return _image(payload, form, channels, strict)
+    if info.kind == "mask":
+        return _mask(payload, form)
+    if info.kind == "array":
+        return decode_npy(payload)
+    try:
+        if info.kind == "text":
+            return str(payload, "utf-8")
+        if info.kind == "json":
+            return json.loads(bytes(payload))
+        return int(str(payload, "ascii"))
+    except (ValueError, RecursionError) as error:
+        raise Undecodable(f"no valid {info.kind} ({error})") from None
+
+
+def _image(payload: memoryview, form: str, channels: int, strict: bool) -> Array:
+    if form == "jpg":
+        return _jpeg(payload, channels, strict)
+    if form == "npy":
+        array = decode_npy(payload)
+        image = array[..., None] if array.ndim == 2 else array
+        if image.ndim != 3 or image.shape[2] != channels:
+            raise Undecodable(f"an array of shape {array.shape} where [H, W, {channels}] belongs")
+        return image
+    image = _raster(payload, form, cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE)
+    if channels == 1:
+        return image[..., None]
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
+
+
+def _jpeg(payload: memoryview, channels: int, strict: bool) -> Array:
+    try:
+        height, width, _, _ = simplejpeg.decode_jpeg_header(payload, strict=False)
+    except (ValueError, KeyError) as error:
+        # KeyError: a header that ends before it names its colours.
+        raise Undecodable(f"no valid JPEG header ({error})") from None
+    _bounded(width, height)
+    try:
+        return np.asarray(simplejpeg.decode_jpeg(payload, "RGB" if channels == 3 else "GRAY", strict=strict))
+    except ValueError as error:
+        raise Undecodable(f"no valid JPEG ({error})", tolerable=strict) from None
+
+
+def _mask(payload: memoryview, form: str) -> Array:
+    image = _raster(payload, form, cv2.IMREAD_UNCHANGED)
+    # Palettes and fewer than 8 bits come out as colours or stretched, not as the stored numbers.
+    depth_and_colour = payload[24:26].tolist()
+    if form != "png" or depth_and_colour not in ([8, 0], [16, 0]):
+        raise Undecodable("a mask is a grey PNG of 8 or 16 bits")
+    return image
+
+
+def _raster(payload: memoryview, form: str, how: int) -> Array:
+    if form == "png":
+        if bytes(payload[: len(_PNG_START)]) != _PNG_START:
+            raise Undecodable("no PNG")
+        _bounded(int.from_bytes(payload[16:20], "big"), int.from_bytes(payload[20:24], "big"))
+    elif form != "webp" or bytes(payload[8:12]) != b"WEBP":
+        raise Undecodable(f"no {form}")
+    try:
+        # Stored pictures are upright; an orientation tag that survived must not turn them again.
+        image = cv2.imdecode(np.frombuffer(payload, np.uint8), how | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error as error:
+        raise Undecodable(f"no valid {form} ({str(error).strip()})") from None
+    if image is None:
+        raise Undecodable(f"no valid {form}")
+    return np.asarray(image)
+
+
+def _bounded(width: int, height: int) -> None:
+    if width * height > MAX_PIXELS:
+        raise Undecodable(f"{width} × {height} pixels are more than {MAX_PIXELS}")
+
+
+def decode_npy(payload: memoryview) -> Array:
+    """A plain array in NumPy's file format, never a pickled object; a copy in native byte order.
+
+    Raises:
+        Undecodable: it is something else, or not as long as its header says.
+    """
+    start = io.BytesIO(payload[: _NPY_HEADER + 16])
+    try:
+        version = np.lib.format.read_magic(start)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise Undecodable(f"an array file of version {version}")
+        shape, fortran, dtype = readers[version](start, max_header_size=_NPY_HEADER)
+    except Undecodable:
+        raise
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
+        raise Undecodable(f"no valid array ({str(error).splitlines()[0]})") from None
+    count, body = math.prod(shape), payload[start.tell() :]
+    if dtype.kind not in "biuf" or any(side < 0 for side in shape):
+        raise Undecodable(f"an array of {dtype}, which is no plain number")
+    if count * dtype.itemsize != len(body):
+        raise Undecodable(f"{len(body)} bytes for an array of shape {shape} and type {dtype}")
+    array = np.frombuffer(body, dtype, count).reshape(shape, order="F" if fortran else "C")
+    return np.array(array, dtype.newbyteorder("="), order="C")

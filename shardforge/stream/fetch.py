@@ -1,0 +1,70 @@
+"""Payload bytes from local shards, memory-mapped."""
+
+from __future__ import annotations
+
+import mmap
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardforge.errors import DamagedError, StorageError
+
+OPEN_SHARDS = 128
+"""How many shards one process keeps mapped; each costs a file descriptor."""
+
+
+class ShardFiles:
+    """The tars of one split. Maps them when first needed and keeps the :data:`OPEN_SHARDS` used last.
+
+    Pickles without its maps. Maps made before a fork stay valid in the child: they are read-only and have no file
+    position to share. Not for several threads at once.
+
+    Args:
+        paths: of the tars, by shard number.
+        sizes: their lengths in bytes according to the manifest.
+    """
+
+    def __init__(self, paths: Sequence[Path], sizes: Sequence[int]) -> None:
+        self._paths, self._sizes = tuple(paths), tuple(sizes)
+        self._maps: OrderedDict[int, memoryview] = OrderedDict()
+
+    def __getstate__(self) -> tuple[tuple[Path, ...], tuple[int, ...]]:
+        return self._paths, self._sizes
+
+    def __setstate__(self, state: tuple[tuple[Path, ...], tuple[int, ...]]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+    def view(self, shard: int, offset: int, size: int) -> memoryview:
+        """A read-only view of ``size`` bytes of a shard from ``offset`` on; valid for as long as it is held.
+
+        Raises:
+            StorageError: the shard is missing or cannot be read.
+            DamagedError: it has not the length that the manifest says, or the extent lies outside.
+        """
+        if not 0 <= shard < len(self._paths):
+            raise DamagedError(f"the index names shard {shard} of {len(self._paths)}", where=self._paths[0].parent)
+        content = self._maps.get(shard)
+        if content is None:
+            content = self._map(shard)
+        else:
+            self._maps.move_to_end(shard)
+        if offset < 0 or size < 0 or offset + size > len(content):
+            raise DamagedError(f"the index names bytes {offset} … {offset + size} outside", where=self._paths[shard])
+        return content[offset : offset + size]
+
+    def _map(self, shard: int) -> memoryview:
+        path = self._paths[shard]
+        try:
+            with open(path, "rb") as file:
+                # A map of a file that is too short would end the process (SIGBUS) instead of raising.
+                found = file.seek(0, 2)
+                if found != self._sizes[shard]:
+                    raise DamagedError(f"{found} bytes long, not {self._sizes[shard]}", where=path)
+                content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except OSError as error:
+            raise StorageError(f"cannot be read ({error.strerror})", where=path) from None
+        self._maps[shard] = content
+        if len(self._maps) > OPEN_SHARDS:
+            # Unmapped when the last view of it goes.
+            self._maps.popitem(last=False)
+        return content

@@ -1,0 +1,126 @@
+"""``ShardLoader``: whole batches."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from shardforge.errors import UsageError
+from shardforge.stream.dataset import ShardDataset
+from shardforge.stream.loader import ShardLoader
+from shardforge.transforms import RandomHorizontalFlip, RandomResizedCrop
+from tests.datasets import class_label
+
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+
+
+def keys(loader: ShardLoader) -> list[str]:
+    return [key for batch in loader for key in batch["key"]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_are_ready_for_the_device(plain: Path, workers: int) -> None:
+    steps = [RandomResizedCrop(24), RandomHorizontalFlip()]
+    with ShardLoader(plain, "train", 8, transform=steps, workers=workers, fields=("image", "label", "key")) as loader:
+        assert len(loader) == 5
+        found = list(loader)
+    assert len(found) == 5
+    for batch in found:
+        assert batch["image"].shape == (8, 24, 24, 3)
+        assert batch["image"].dtype == torch.uint8
+        assert batch["image"].is_contiguous()
+        assert batch["label"].tolist() == [class_label(int(key)) for key in batch["key"]]
+
+
+def test_channels_may_come_first(plain: Path) -> None:
+    last = next(iter(ShardLoader(plain, batch_size=8)))["image"]
+    first = next(iter(ShardLoader(plain, batch_size=8, channels_first=True)))["image"]
+    assert first.shape == (8, 3, 32, 32)
+    assert first.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(first.permute(0, 2, 3, 1), last)
+    image, label = next(iter(ShardLoader(plain, batch_size=8, channels_first=True, as_tuple=True)))
+    assert torch.equal(image, first)
+    assert label.shape == (8,)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_passes_read_successive_epochs_unless_told(plain: Path, workers: int) -> None:
+    alone = ShardDataset(plain, fields=("key",), batch_size=7)
+    expected = [[key for batch in alone for key in batch["key"]] for _ in range(4)]
+    with ShardLoader(plain, "train", 7, fields=("key",), workers=workers) as loader:
+        assert [keys(loader), keys(loader)] == expected[:2]
+        loader.set_epoch(0)
+        assert loader.epoch == 0
+        assert [keys(loader), keys(loader)] == expected[:2]
+        loader.set_epoch(3)
+        assert keys(loader) == expected[3]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_pass_left_early_is_read_again_from_its_start(plain: Path, workers: int) -> None:
+    with ShardLoader(plain, "train", 7, fields=("key",), workers=workers) as loader:
+        first = next(iter(loader))["key"]
+        # All but the last batch: with workers, everything was read ahead by now, but not handed over.
+        for _, batch in zip(range(4), loader, strict=False):
+            last = batch["key"]
+        assert keys(loader)[:7] == first
+        assert last != first
+        assert loader.epoch == 1
+
+
+def test_an_epoch_set_while_reading_counts_for_the_next_pass(plain: Path) -> None:
+    loader = ShardLoader(plain, "train", 7, fields=("key",))
+    for _ in loader:
+        loader.set_epoch(0)
+    assert loader.epoch == 0
+
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+@pytest.mark.parametrize("in_the_middle", [True, False])
+def test_closing_ends_the_workers(plain: Path, in_the_middle: bool) -> None:
+    before = children()
+    loader = ShardLoader(plain, "train", 4, workers=2, context="fork")
+    if in_the_middle:
+        next(iter(loader))
+    else:
+        list(loader)
+    assert len(children() - before) == 2
+    loader.close()
+    gc.collect()
+    assert children() == before
+    assert len(list(loader)) == len(loader)
+    loader.close()
+
+
+def test_workers_live_on_between_passes(plain: Path) -> None:
+    before = children()
+    with ShardLoader(plain, "train", 4, workers=2, context="fork") as loader:
+        list(loader)
+        first = children() - before
+        list(loader)
+        assert children() - before == first
+
+
+def test_options_are_those_of_the_dataset() -> None:
+    of_dataset = inspect.signature(ShardDataset).parameters
+    of_loader = inspect.signature(ShardLoader).parameters
+    for name, parameter in of_dataset.items():
+        assert name in of_loader
+        if name != "batch_size":
+            assert of_loader[name].default == parameter.default
+    assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in of_loader.values())
+
+
+def test_senseless_arguments_are_refused(plain: Path) -> None:
+    with pytest.raises(UsageError, match="workers"):
+        ShardLoader(plain, workers=-1)
+    with pytest.raises(UsageError, match="fewer than one global batch"):
+        ShardLoader(plain, batch_size=64)
