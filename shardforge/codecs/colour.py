@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
+import cv2
 import imagecodecs
 import numpy as np
 
@@ -94,7 +95,8 @@ def to_srgb(pixels: Array, model: Model, profile: bytes | None) -> tuple[Array, 
             try:
                 if model == "rgb" and _is_srgb(profile):
                     return pixels, ()
-                return _transform(pixels, model, profile), (Flag.ICC_CONVERTED,)
+                convert = _transform_grey if model == "grey" else _transform
+                return convert(pixels, model, profile), (Flag.ICC_CONVERTED,)
             except (imagecodecs.CmsError, ValueError):
                 pass
     return (_plain_cmyk(converted) if model == "cmyk" else converted), flags
@@ -105,7 +107,7 @@ def _srgb() -> bytes:
     return bytes(imagecodecs.cms_profile("srgb"))
 
 
-def _transform(pixels: Array, model: Model, profile: bytes) -> Array:
+def _transform(pixels: Array, model: Model, profile: bytes, flags: int = 0) -> Array:
     converted = imagecodecs.cms_transform(
         pixels,
         profile,
@@ -113,11 +115,18 @@ def _transform(pixels: Array, model: Model, profile: bytes) -> Array:
         colorspace=_CMS_NAMES[model],
         outcolorspace="rgb",
         intent=imagecodecs.CMS.INTENT.RELATIVE_COLORIMETRIC,
-        flags=imagecodecs.CMS.FLAGS.BLACKPOINTCOMPENSATION,
+        flags=imagecodecs.CMS.FLAGS.BLACKPOINTCOMPENSATION | flags,
     )
     return np.asarray(converted)
 
 
+def _transform_grey(pixels: Array, model: Model, profile: bytes) -> Array:
+    """All 256 levels, unoptimised: the optimised conversion interpolates between far fewer."""
+    levels = np.arange(256, dtype=np.uint8)[None]
+    return np.asarray(_transform(levels, model, profile, imagecodecs.CMS.FLAGS.NOOPTIMIZE)[0][pixels])
+
+
+@lru_cache(maxsize=32)
 def _is_srgb(profile: bytes) -> bool:
     steps = np.linspace(0, 255, 9).astype(np.uint8)
     grid = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
@@ -151,6 +160,5 @@ def composite(colours: Array, alpha: Array, background: tuple[int, ...], *, prem
 
 
 def luma(pixels: Array) -> Array:
-    """ITU-R BT.601 luma of RGB, [H, W, 3] → [H, W] uint8, with the integers Pillow uses for its mode ``L``."""
-    red, green, blue = (pixels[..., i].astype(np.uint32) for i in range(3))
-    return ((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16).astype(np.uint8)
+    """ITU-R BT.601 luma of RGB, [H, W, 3] → [H, W] uint8, rounded; the integers of OpenCV."""
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY))

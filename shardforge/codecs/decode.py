@@ -15,34 +15,32 @@ from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.samples import Array, Header, Samples
-from shardforge.errors import SampleError
 from shardforge.geometry.orientation import apply_orientation
-from shardforge.shards.catalogue import Flag, Reason
+from shardforge.shards.catalogue import Flag
 
 __all__ = ["DECODERS", "Picture", "decode", "decode_mask"]
 
 Decoder = tuple[str, Callable[[bytes, Header], Samples]]
 
 _PILLOW: Decoder = ("pillow", others.decode_pillow)
-# Who decodes what; the second is asked only for variants that the first does not support. Nothing here depends on the
-# libraries that Pillow happened to be built with.
-DECODERS: dict[str, tuple[Decoder, ...]] = {
-    "jpeg": (("simplejpeg", jpeg.decode),),
-    "png": (("imagecodecs", png.decode),),
-    "webp": (("imagecodecs", webp.decode),),
-    "tiff": (("imagecodecs", tiff.decode),),
-    "gif": (("imagecodecs", gif.decode), _PILLOW),
-    "bmp": (_PILLOW,),
-    "pnm": (("numpy", pnm.decode),),
-    "avif": (("imagecodecs", isobmff.decode_avif),),
-    "heif": (("pillow-heif", isobmff.decode_heif),),
-    "jpeg2000": (("imagecodecs", others.decode_jpeg2000),),
-    "jxl": (("imagecodecs", others.decode_jxl),),
-    "qoi": (("imagecodecs", others.decode_qoi),),
-    "psd": (_PILLOW,),
-    "ico": (_PILLOW,),
-    "pcx": (_PILLOW,),
-    "tga": (_PILLOW,),
+# Who decodes what. Nothing here depends on the libraries that Pillow happened to be built with.
+DECODERS: dict[str, Decoder] = {
+    "jpeg": ("simplejpeg", jpeg.decode),
+    "png": ("imagecodecs", png.decode),
+    "webp": ("imagecodecs", webp.decode),
+    "tiff": ("imagecodecs", tiff.decode),
+    "gif": ("imagecodecs", gif.decode),
+    "bmp": _PILLOW,
+    "pnm": ("numpy", pnm.decode),
+    "avif": ("imagecodecs", isobmff.decode_avif),
+    "heif": ("pillow-heif", isobmff.decode_heif),
+    "jpeg2000": ("imagecodecs", others.decode_jpeg2000),
+    "jxl": ("imagecodecs", others.decode_jxl),
+    "qoi": ("imagecodecs", others.decode_qoi),
+    "psd": _PILLOW,
+    "ico": _PILLOW,
+    "pcx": _PILLOW,
+    "tga": _PILLOW,
 }
 
 
@@ -86,7 +84,8 @@ def decode(data: bytes, *, channels: Literal[1, 3], background: tuple[int, int, 
         MemoryError: the process has not enough memory for a picture within the limits.
     """
     header = read_header(data, limits)
-    samples, decoder = _run(data, header)
+    decoder, run = DECODERS[header.format]
+    samples = run(data, header)
     flags = [*header.flags, *samples.flags]
     values, noticed = to_uint8(samples)
     flags += noticed
@@ -111,24 +110,12 @@ def decode(data: bytes, *, channels: Literal[1, 3], background: tuple[int, int, 
     )
 
 
-def _run(data: bytes, header: Header) -> tuple[Samples, str]:
-    decoders = DECODERS[header.format]
-    for name, run in decoders[:-1]:
-        try:
-            return run(data, header), name
-        except SampleError as error:
-            if error.reason is not Reason.UNSUPPORTED:
-                raise
-    name, run = decoders[-1]
-    return run(data, header), name
-
-
 def _laid_on(
     pixels: Array, alpha: Array, background: tuple[int, int, int], channels: int, premultiplied: bool
 ) -> Array:
     if pixels.ndim == 2:
         if channels == 1:
-            grey = int(luma(np.array([background], np.uint8))[0])
+            grey = int(luma(np.array([[background]], np.uint8))[0, 0])
             return composite(pixels, alpha, (grey,), premultiplied=premultiplied)
         pixels = _with_channels(pixels, 3)
     return composite(pixels, alpha, background, premultiplied=premultiplied)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import imagecodecs
 import numpy as np
 
-from shardforge.codecs.samples import Header, Samples, attempt, plain_samples
+from shardforge.codecs.samples import Array, Header, Samples, attempt, plain_samples
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
 
@@ -91,21 +91,31 @@ def read_header(data: bytes) -> Header:
     return Header("gif", *layout.reach, max(1, layout.frames))
 
 
-def decode(data: bytes, header: Header) -> Samples:
-    """Decodes the first frame; what it leaves uncovered of the canvas is transparent.
+def _single(data: bytes) -> tuple[bytes, tuple[int, int, int, int], Layout]:
+    """The file with its first frame only, where that frame lies, and the layout.
 
-    Raises:
-        SampleError: ``truncated``, ``corrupt``, or ``unsupported`` without any table of colours.
+    Without any table of colours the specification leaves the choice to the reader: it gets the usual ramp of greys.
     """
     layout = walk(data)
     if layout.first is None:
         raise SampleError(Reason.TRUNCATED, "the file ends inside the first frame")
-    if not layout.has_palette:
-        raise SampleError(Reason.UNSUPPORTED, "no table of colours")
     left, top, width, height = layout.first
     if left + width > layout.width or top + height > layout.height or not width or not height:
         raise SampleError(Reason.BAD_HEADER, "the first frame is empty or lies outside the canvas")
     single = data[: layout.first_end] + b";"
+    if not layout.has_palette:
+        ramp = bytes(level for level in range(256) for _ in range(3))
+        single = single[:10] + bytes([single[10] | 0x87]) + single[11:13] + ramp + single[13:]
+    return single, layout.first, layout
+
+
+def decode(data: bytes, header: Header) -> Samples:
+    """Decodes the first frame; what it leaves uncovered of the canvas is transparent.
+
+    Raises:
+        SampleError: ``truncated``, ``corrupt`` or ``bad_header``.
+    """
+    single, (left, top, width, height), layout = _single(data)
     samples = plain_samples(attempt(lambda: imagecodecs.gif_decode(single)))
     if (width, height) == (layout.width, layout.height):
         return samples
@@ -114,3 +124,17 @@ def decode(data: bytes, header: Header) -> Samples:
     inside[place][..., :3] = samples.values[place][..., :3]
     inside[place][..., 3] = samples.values[place][..., 3] if samples.alpha else 255
     return Samples(inside, "rgb", alpha=True)
+
+
+def decode_labels(data: bytes) -> Array:
+    """The colour indices of the first frame on its canvas, [H, W] uint8; 0 where it leaves the canvas uncovered.
+
+    Raises:
+        SampleError: as :func:`decode`.
+    """
+    single, (left, top, width, height), layout = _single(data)
+    values = attempt(lambda: imagecodecs.gif_decode(single, asrgb=False))
+    labels = np.zeros((layout.height, layout.width), np.uint8)
+    place = np.s_[top : top + height, left : left + width]
+    labels[place] = values.reshape(labels.shape)[place]
+    return labels

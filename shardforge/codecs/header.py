@@ -67,9 +67,9 @@ def read_header(data: bytes, limits: Limits) -> Header:
 
 def _check(header: Header, limits: Limits) -> None:
     pixels = header.width * header.height
-    if pixels > limits.pixels:
-        raise SampleError(Reason.OVER_BUDGET, f"{header.width} x {header.height} pixels, {limits.pixels} allowed")
+    # Samples wider than those of 16-bit RGBA count accordingly.
     if pixels * header.pixel_bytes > limits.pixels * 8:
-        raise SampleError(Reason.OVER_BUDGET, f"{pixels} pixels of {header.pixel_bytes} bytes")
+        size = f"{header.width} x {header.height} pixels of {header.pixel_bytes} bytes"
+        raise SampleError(Reason.OVER_BUDGET, f"{size}, {limits.pixels} of 8 allowed")
     if header.frames > limits.frames:
         raise SampleError(Reason.OVER_BUDGET, f"{header.frames} frames, {limits.frames} allowed")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
 
 import imagecodecs
 import numpy as np
@@ -48,9 +50,33 @@ class Item:
 
     width: int
     height: int
+    crop: tuple[slice, slice]
     orientation: int
     bits: int
     icc: bytes | None
+
+
+def clean_aperture(body: bytes, width: int, height: int) -> tuple[slice, slice]:
+    """Rows and columns that a clap property leaves of a picture (ISO/IEC 14496-12, 12.1.4).
+
+    Args:
+        body: content of the box: width, height and the offsets of the centre, each a fraction of two 32-bit numbers.
+
+    Raises:
+        SampleError: ``bad_header`` for an aperture outside the picture.
+    """
+    numbers = struct.unpack_from(">iiiiiiii", body)
+    spans = []
+    for length, size, offset in ((height, 2, 6), (width, 0, 4)):
+        if numbers[size + 1] < 1 or numbers[offset + 1] < 1:
+            raise SampleError(Reason.BAD_HEADER, f"clean aperture {numbers}")
+        clear = numbers[size] // numbers[size + 1]
+        # The centre of the aperture lies at the centre of the picture plus the offset.
+        start = Fraction(length - clear, 2) + Fraction(numbers[offset], numbers[offset + 1])
+        spans.append(slice(floor(start), floor(start) + clear))
+        if not 0 <= spans[-1].start < spans[-1].stop <= length:
+            raise SampleError(Reason.BAD_HEADER, f"clean aperture {numbers} of {width} x {height} pixels")
+    return spans[0], spans[1]
 
 
 def boxes(data: bytes, start: int, stop: int) -> Iterator[Box]:
@@ -99,7 +125,7 @@ def _primary(data: bytes) -> Item:
     (identifier,) = struct.unpack_from(">I" if wide else ">H", data, chosen.payload + 4)
     listed = list(boxes(data, properties.payload, properties.end))
     width = height = 0
-    bits, icc, turn = 8, None, (0, 0, 0)
+    bits, icc, turn, aperture = 8, None, (0, 0, 0), b""
     for index in _linked(data, links, identifier):
         if not 0 < index <= len(listed):
             continue
@@ -111,11 +137,14 @@ def _primary(data: bytes) -> Item:
             bits = body[5]
         elif box.kind == b"colr" and body[:4] in (b"prof", b"rICC"):
             icc = body[4:]
+        elif box.kind == b"clap":
+            aperture = body
         elif box.kind == b"irot" and body:
             turn = _combine(turn, _ANTICLOCKWISE[body[0] & 3])
         elif box.kind == b"imir" and body:
             turn = _combine(turn, (0, 1, 0) if body[0] & 1 else (0, 0, 1))
-    return Item(width, height, _ORIENTATIONS[turn], bits, icc)
+    crop = clean_aperture(aperture, width, height) if aperture else (slice(0, height), slice(0, width))
+    return Item(width, height, crop, _ORIENTATIONS[turn], bits, icc)
 
 
 def _linked(data: bytes, links: Box, identifier: int) -> list[int]:
@@ -180,7 +209,10 @@ def decode_avif(data: bytes, header: Header) -> Samples:
     # As a sequence the decoder would decode every frame; under this brand it takes the primary item.
     still = data[:8] + b"avif" + data[12:] if data[8:12] == b"avis" else data
     values = attempt(lambda: imagecodecs.avif_decode(still, numthreads=1))
-    return plain_samples(values, 255 if values.dtype == np.uint8 else (1 << _primary(data).bits) - 1)
+    item = _primary(data)
+    if values.shape[:2] != (item.height, item.width):
+        raise SampleError(Reason.CORRUPT, f"two sizes: {item.width} x {item.height} and {values.shape}")
+    return plain_samples(values[item.crop], 255 if values.dtype == np.uint8 else (1 << item.bits) - 1)
 
 
 def decode_heif(data: bytes, header: Header) -> Samples:

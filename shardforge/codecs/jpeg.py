@@ -30,6 +30,7 @@ from shardforge.codecs.jpeg_segments import (
     APP15,
     COM,
     JPEG_LS,
+    SOS,
     Frame,
     Layout,
     Segment,
@@ -82,6 +83,8 @@ def decode(data: bytes, header: Header) -> Samples:
         raise SampleError(Reason.UNSUPPORTED, "JPEG-LS")
     if components not in _COLORSPACES:
         raise SampleError(Reason.UNSUPPORTED, f"{components} components")
+    if layout.segments[-1].marker != SOS:
+        raise SampleError(Reason.CORRUPT if layout.ended else Reason.TRUNCATED, "no scan")
     if frame.precision != 8 or frame.kind in _LOSSLESS:
         return _deep(data, frame)
     _check_size(data, header)

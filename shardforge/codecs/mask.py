@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shardforge.codecs import others, png, pnm, tiff
+from shardforge.codecs import gif, others, png, pnm, tiff
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
-from shardforge.codecs.samples import Array
+from shardforge.codecs.samples import Array, Header
 from shardforge.errors import SampleError
 from shardforge.geometry.orientation import apply_orientation, oriented_size
 from shardforge.shards.catalogue import Reason
@@ -38,7 +38,7 @@ def decode_mask(
         SampleError: as for images; ``unsupported`` for lossy formats, colours, and labels outside 0..65535.
     """
     header = read_header(data, limits)
-    labels = _one_channel(_stored(data, header.format))
+    labels = _one_channel(_stored(data, header))
     size = (labels.shape[1], labels.shape[0])
     if header.orientation is not None:
         orientation = header.orientation
@@ -47,18 +47,20 @@ def decode_mask(
     return apply_orientation(labels, orientation)
 
 
-def _stored(data: bytes, name: str) -> Array:
-    match name:
+def _stored(data: bytes, header: Header) -> Array:
+    match header.format:
         case "png":
             return png.decode_labels(data)
         case "tiff":
             return tiff.decode_labels(data)
         case "pnm":
             return pnm.stored(data)[0]
-        case "bmp" | "gif":
-            return others.pillow_labels(data, name)
+        case "gif":
+            return gif.decode_labels(data)
+        case "bmp":
+            return others.bmp_labels(data, header)
         case _:
-            raise SampleError(Reason.UNSUPPORTED, f"a mask in {name}: labels need an exact format, PNG for example")
+            raise SampleError(Reason.UNSUPPORTED, f"a mask in {header.format}: labels need an exact format, like PNG")
 
 
 def _one_channel(values: Array) -> Array:

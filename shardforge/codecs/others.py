@@ -15,7 +15,7 @@ from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
 
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
-_PILLOW_NAMES = {"bmp": "BMP", "gif": "GIF", "ico": "ICO", "pcx": "PCX", "psd": "PSD", "tga": "TGA"}
+_PILLOW_NAMES = {"bmp": "BMP", "ico": "ICO", "pcx": "PCX", "psd": "PSD", "tga": "TGA"}
 
 
 def read_bmp_header(data: bytes) -> Header:
@@ -141,14 +141,16 @@ def decode_qoi(data: bytes, header: Header) -> Samples:
     return plain_samples(attempt(lambda: imagecodecs.qoi_decode(data)))
 
 
-def _open(data: bytes, name: str) -> Image.Image:
+def _open(data: bytes, header: Header) -> Image.Image:
     """Opens with the one named plug-in of Pillow, none of which needs a library Pillow may be built without."""
     try:
-        picture: Image.Image = Image.open(io.BytesIO(data), formats=[_PILLOW_NAMES[name]])
+        picture: Image.Image = Image.open(io.BytesIO(data), formats=[_PILLOW_NAMES[header.format]])
+        if picture.width * picture.height > header.width * header.height:
+            raise SampleError(Reason.CORRUPT, f"two sizes: {header.width} x {header.height} and {picture.size}")
         picture.load()
     except Image.DecompressionBombError as error:
         raise SampleError(Reason.OVER_BUDGET, str(error)) from None
-    except MemoryError:
+    except (SampleError, MemoryError):
         raise
     except Exception as error:
         early = "truncated" in str(error)
@@ -162,7 +164,7 @@ def decode_pillow(data: bytes, header: Header) -> Samples:
     Raises:
         SampleError: ``truncated``, ``corrupt``, ``over_budget`` or ``unsupported``.
     """
-    picture = _open(data, header.format)
+    picture = _open(data, header)
     if header.format == "tga" and not data[17] & 15:
         # The image descriptor says that no bit of a pixel is opacity.
         picture = picture.convert("RGB") if picture.mode == "RGBA" else picture
@@ -177,10 +179,10 @@ def decode_pillow(data: bytes, header: Header) -> Samples:
     return plain_samples(values)
 
 
-def pillow_labels(data: bytes, name: str) -> Array:
-    """The stored sample values or palette indices of a BMP or GIF, [H, W] or [H, W, C], uint8.
+def bmp_labels(data: bytes, header: Header) -> Array:
+    """The stored sample values or palette indices of a BMP, [H, W] or [H, W, C], uint8.
 
     Raises:
         SampleError: as :func:`decode_pillow`.
     """
-    return np.asarray(_open(data, name)).astype(np.uint8)
+    return np.asarray(_open(data, header)).astype(np.uint8)

@@ -22,12 +22,12 @@ class Header:
 
     Attributes:
         format: as :func:`shardforge.codecs.sniff.sniff` names it.
-        width, height: of the first picture as stored, in pixels, before any orientation.
+        width, height: of the first picture as stored, in pixels, before any orientation or cropping.
         frames: frames of an animation or pages; pictures of other kinds beside the main one (thumbnails, the gain map
             of a phone photograph) do not count.
         orientation: the declared EXIF orientation 1..8; None when none is declared or it is unreadable.
         icc: the embedded colour profile, not yet validated.
-        pixel_bytes: memory that one decoded pixel takes, where the header allows more than 16-bit RGBA.
+        pixel_bytes: memory that one decoded pixel may take, at least the 8 of 16-bit RGBA.
         flags: what was noticed on the way.
     """
 

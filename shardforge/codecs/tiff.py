@@ -28,15 +28,15 @@ _STRIP_OFFSETS, _SAMPLES, _STRIP_SIZES, _PLANAR, _COLOURS, _TILE_OFFSETS, _TILE_
 _SUB_DIRECTORIES, _EXTRA, _FORMAT, _DEPTH, _ICC, _DNG = 330, 338, 339, 32997, 34675, 50706
 _REDUCED, _MASK = 1, 4
 _JPEG = 7
+_PALETTE, _INK, _YCBCR = 3, 5, 6
 _MODELS: dict[int, tuple[Model, int]] = {
     0: ("grey", 1),
     1: ("grey", 1),
     2: ("rgb", 3),
-    5: ("cmyk", 4),
+    _INK: ("cmyk", 4),
     8: ("lab", 3),
     9: ("lab", 3),
 }
-_PALETTE, _YCBCR = 3, 6
 _MAX_PAGES = 100_000
 _MAX_SAMPLES = 8
 
@@ -126,13 +126,14 @@ def _ends_early(page: Directory) -> bool:
     return bool(offsets) and offsets[0] < len(page.data) < end
 
 
-def _upright_tag(data: bytes, page: Directory) -> bytes:
-    """The file with orientation 1, for the one interface of the decoder that applies a part of the orientations."""
-    tag = page.tags.get(ORIENTATION)
+def _with_one(data: bytes, page: Directory, number: int) -> bytes:
+    """The file with the value 1 for a tag, if it has that tag."""
+    tag = page.tags.get(number)
     if tag is None:
         return data
-    one = (1).to_bytes(2, "little" if page.order == "<" else "big")
-    return data[: tag.offset] + one + data[tag.offset + 2 :]
+    size = 4 if tag.kind == 4 else 2
+    one = (1).to_bytes(size, "little" if page.order == "<" else "big")
+    return data[: tag.offset] + one + data[tag.offset + size :]
 
 
 def decode(data: bytes, header: Header) -> Samples:
@@ -149,12 +150,15 @@ def decode(data: bytes, header: Header) -> Samples:
         photometric = page.integer(_PHOTOMETRIC, 2 if samples >= 3 else 1)
         jpeg = page.integer(_COMPRESSION, 1) == _JPEG
         if photometric == _YCBCR and not jpeg:
-            values = _stored(_upright_tag(data, page), page, as_rgb=True)
+            # This interface of the decoder would apply a part of the orientations.
+            values = _stored(_with_one(data, page, ORIENTATION), page, as_rgb=True)
             return Samples(values[:, :, :3], "rgb")
         if photometric == _PALETTE:
             return Samples(_coloured(_stored(data, page), page), "rgb")
-        values = _stored(data, page)
-        if jpeg and photometric in (_YCBCR, 5):
+        # Declared as grey, ink comes as it is; the decoder would convert it without the profile.
+        ink = photometric == _INK and not jpeg
+        values = _stored(_with_one(data, page, _PHOTOMETRIC) if ink else data, page)
+        if jpeg and photometric in (_YCBCR, _INK):
             # The decoder has converted these to RGB(A) already.
             return Samples(values[:, :, :3], "rgb")
         if photometric not in _MODELS:

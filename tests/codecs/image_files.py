@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from shardforge.codecs.decode import Picture, decode
 from shardforge.codecs.limits import Limits
+from shardforge.errors import SampleError
+from shardforge.shards.catalogue import Reason
 
 LIMITS = Limits()
 
@@ -20,14 +22,21 @@ LIMITS = Limits()
 def rgb_scene(width: int = 6, height: int = 4) -> NDArray[np.uint8]:
     """[height, width, 3] with all pixels different."""
     columns, rows = np.meshgrid(np.arange(width), np.arange(height))
-    return np.stack(
-        [columns * 255 // max(1, width - 1), rows * 255 // max(1, height - 1), columns ^ rows], -1
-    ).astype(np.uint8)
+    red, green = columns * 255 // max(1, width - 1), rows * 255 // max(1, height - 1)
+    return np.stack([red, green, columns ^ rows], -1).astype(np.uint8)
 
 
 def read(data: bytes, channels: Any = 3, background: tuple[int, int, int] = (255, 255, 255)) -> Picture:
     """Decodes with the usual limits."""
     return decode(data, channels=channels, background=background, limits=LIMITS)
+
+
+def outcome(data: bytes) -> Picture | Reason:
+    """The picture, or why there is none."""
+    try:
+        return read(data)
+    except SampleError as error:
+        return error.reason
 
 
 def exif(orientation: int, order: str = "<", kind: int = 3) -> bytes:

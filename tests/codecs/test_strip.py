@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from pathlib import Path
+
+import imagecodecs
+import numpy as np
+import pytest
+import simplejpeg
+from PIL import Image
+
+from shardforge.codecs.strip import strip_metadata
+from tests.codecs.image_files import (
+    corpus_file,
+    exif,
+    jpeg_segment,
+    outcome,
+    png,
+    png_chunk,
+    png_of,
+    read,
+    rgb_scene,
+    webp,
+    with_segments,
+)
+
+SECRET = b"ZZSECRET"
+SCENE = rgb_scene(32, 24)
+
+
+PROFILE = bytes(
+    imagecodecs.cms_profile(
+        "rgb",
+        whitepoint=[0.3127, 0.329, 1.0],
+        primaries=[0.68, 0.32, 1, 0.265, 0.69, 1, 0.15, 0.06, 1],
+        gamma=2.2,
+    )
+)
+
+
+def _jpeg() -> bytes:
+    thumbnail = b"JFIF\0\1\1\0\0\1\0\1\x02\x01" + b"ZZSECR"
+    plain = simplejpeg.encode_jpeg(SCENE, 95)
+    assert plain[2:4] == b"\xff\xe0"
+    segments = [
+        jpeg_segment(0xE0, thumbnail),
+        jpeg_segment(0xE0, b"JFXX\0\x13" + SECRET),
+        jpeg_segment(0xE1, b"Exif\0\0" + exif(1) + SECRET),
+        jpeg_segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + SECRET),
+        jpeg_segment(0xE2, b"MPF\0" + SECRET),
+        jpeg_segment(0xE2, b"ICC_PROFILE\0\x01\x01" + PROFILE),
+        jpeg_segment(0xED, b"Photoshop 3.0\0" + SECRET),
+        jpeg_segment(0xEE, b"Adobe\0d\0\0\0\0\x01" + SECRET),
+        jpeg_segment(0xEF, SECRET),
+        jpeg_segment(0xFE, SECRET),
+    ]
+    return plain[:2] + b"".join(segments) + plain[20:] + SECRET
+
+
+def _png() -> bytes:
+    before = [
+        (b"iCCP", b"p\0\0" + zlib.compress(PROFILE)),
+        (b"gAMA", b"\0\0\xb1\x8f"),
+        (b"tEXt", b"Comment\0" + SECRET),
+        (b"zTXt", b"Comment\0\0" + zlib.compress(SECRET)),
+        (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + SECRET),
+        (b"eXIf", exif(1) + SECRET),
+        (b"tIME", b"\x07\xe8\1\1\1\1\1"),
+        (b"prVt", SECRET),
+    ]
+    rows = [row.tobytes() for row in SCENE]
+    return png(rows, 32, 8, 2, before, [(b"tEXt", b"Late\0" + SECRET)]) + SECRET
+
+
+def _webp() -> bytes:
+    inner = bytes(imagecodecs.webp_encode(SCENE, lossless=True))[20:]
+    canvas = b"\x2c\0\0\0" + (31).to_bytes(3, "little") + (23).to_bytes(3, "little")
+    return webp(
+        (b"VP8X", canvas),
+        (b"ICCP", PROFILE),
+        (b"VP8L", inner),
+        (b"EXIF", exif(1) + SECRET),
+        (b"XMP ", SECRET),
+        (b"ZZZZ", SECRET),
+    )
+
+
+FILES = {"jpeg": _jpeg(), "png": _png(), "webp": _webp()}
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_planted_strings_are_gone_and_the_pixels_the_same(format: str) -> None:
+    data = FILES[format]
+    assert SECRET[:6] in data
+    stripped = strip_metadata(data, format)
+    assert SECRET[:6] not in stripped
+    before, after = read(data), read(stripped)
+    assert np.array_equal(after.pixels, before.pixels)
+    assert after.flags == before.flags
+    assert strip_metadata(stripped, format) == stripped
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_colour_profile_stays(format: str) -> None:
+    stripped = strip_metadata(FILES[format], format)
+    assert not np.array_equal(read(stripped).pixels, SCENE)
+    assert PROFILE in (stripped if format != "png" else _inflated(stripped))
+
+
+def _inflated(data: bytes) -> bytes:
+    at = data.index(b"iCCP")
+    return zlib.decompress(data[at + 7 : at + 4 + int.from_bytes(data[at - 4 : at], "big")])
+
+
+def test_other_readers_accept_what_is_left() -> None:
+    for format in ("jpeg", "png"):
+        stripped = strip_metadata(FILES[format], format)
+        picture = Image.open(io.BytesIO(stripped))
+        picture.load()
+        assert not picture.getexif()
+        assert set(picture.info) <= {"icc_profile", "gamma", "jfif", "jfif_version", "jfif_unit", "jfif_density"} | {
+            "adobe",
+            "adobe_transform",
+        }
+    assert imagecodecs.webp_decode(strip_metadata(FILES["webp"], "webp")).shape == (24, 32, 3)
+
+
+def test_jfif_segment_declares_no_thumbnail() -> None:
+    stripped = strip_metadata(FILES["jpeg"], "jpeg")
+    assert stripped[2:20] == b"\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0"
+
+
+def test_webp_header_no_longer_promises_metadata() -> None:
+    stripped = strip_metadata(FILES["webp"], "webp")
+    assert stripped[20] == 0x20
+    assert int.from_bytes(stripped[4:8], "little") + 8 == len(stripped)
+
+
+def test_animation_survives_without_metadata_between_its_frames() -> None:
+    inner = bytes(imagecodecs.webp_encode(SCENE, lossless=True))[12:]
+    size = b"".join(value.to_bytes(3, "little") for value in (0, 0, 31, 23, 100))
+    hidden = b"ZZZZ" + len(SECRET).to_bytes(4, "little") + SECRET
+    canvas = b"\x02\0\0\0" + (31).to_bytes(3, "little") + (23).to_bytes(3, "little")
+    frames = [(b"ANMF", size + b"\0" + inner + hidden)] * 2
+    stripped = strip_metadata(webp((b"VP8X", canvas), (b"ANIM", bytes(6)), *frames), "webp")
+    assert SECRET not in stripped
+    assert read(stripped).frames == 2
+    assert np.array_equal(read(stripped).pixels, SCENE)
+
+
+def test_transparency_stays() -> None:
+    data = png([b"\0\1"], 2, 8, 3, [(b"PLTE", bytes(range(6))), (b"tRNS", b"\0"), (b"tEXt", b"a\0" + SECRET)])
+    stripped = strip_metadata(data, "png")
+    assert SECRET not in stripped
+    assert np.array_equal(read(stripped).pixels, read(data).pixels)
+
+
+def test_damage_of_a_jpeg_is_healed_where_it_is_harmless() -> None:
+    plain = simplejpeg.encode_jpeg(SCENE, 95)
+    for damaged in (plain[:-2], with_segments(plain, b"junk"), plain + SECRET):
+        stripped = strip_metadata(damaged, "jpeg")
+        assert SECRET not in stripped
+        assert read(stripped).flags == ()
+        assert np.array_equal(read(stripped).pixels, read(plain).pixels)
+
+
+def test_unfinished_last_chunk_is_dropped() -> None:
+    data = png_of(SCENE)[:-12] + png_chunk(b"tEXt", b"a\0" + SECRET)[:-6]
+    stripped = strip_metadata(data, "png")
+    assert SECRET[:6] not in stripped
+    assert read(stripped).flags == ()
+
+
+def test_other_formats_are_refused() -> None:
+    with pytest.raises(ValueError, match="tiff"):
+        strip_metadata(b"II*\0", "tiff")
+
+
+def test_corpus_pictures_stay_the_same_and_lose_the_forbidden_strings(corpus: Path) -> None:
+    forbidden = {}
+    for line in (corpus / "expected.jsonl").read_text(encoding="utf-8").splitlines():
+        fact = json.loads(line)
+        if fact["kind"] == "image":
+            forbidden[fact["path"]] = fact["expect"].get("forbidden_strings", [])
+    checked = 0
+    for path, words in forbidden.items():
+        data = (corpus / path).read_bytes()
+        before = outcome(data) if len(data) < 200_000 else None
+        if not hasattr(before, "pixels") or before.format not in FILES or before.orientation != 1:
+            continue
+        stripped = strip_metadata(data, before.format)
+        assert np.array_equal(read(stripped).pixels, before.pixels), path
+        for word in (*words, "http://ns.adobe.com", "Exif\0\0", "Photoshop 3.0"):
+            assert word.encode() not in stripped, (path, word)
+        checked += 1
+    assert checked > 100
+
+
+def test_corpus_position_and_names_are_gone(corpus: Path) -> None:
+    data = corpus_file(corpus, "exif/made_gps.jpg")
+    assert b"ZZTEST" in data
+    assert b"ZZ" not in strip_metadata(data, "jpeg")
