@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import struct
 import subprocess
@@ -40,9 +42,13 @@ def undisturbed(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 def start(raw: Path, out: Path, *options: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command("build", raw, out, *OPTIONS, *options), stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True, env=environment(),
-    )  # fmt: skip
+        command("build", raw, out, *OPTIONS, *options),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+    )
 
 
 def wait_for_failures(process: subprocess.Popen[str], count: int) -> None:
@@ -83,7 +89,7 @@ def test_ctrl_c_exits_130_and_resumes_to_the_same_bytes(
     out = tmp_path / "out"
     process = start(raw, out, "--workers", 2)
     wait_for_failures(process, 2)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in stderr
@@ -102,6 +108,76 @@ def test_killed_again_and_again_it_still_ends_with_the_same_bytes(
         process.kill()
         process.wait()
     assert run("build", raw, out, *OPTIONS, "--workers", 4).returncode == 1
+    assert digest_tree(out) == undisturbed
+
+
+def test_workers_stop_working_when_their_build_is_killed(tmp_path: Path) -> None:
+    raw = class_folders(tmp_path / "raw", {"b": 150}, width=640, height=480)
+    (raw / "a").mkdir()
+    (raw / "a" / "broken.png").write_bytes(b"no picture")
+    process = start(
+        raw, tmp_path / "out", "--workers", 1, "--no-shuffle", "--split", "train=1", "--shard-samples", 1000
+    )
+    wait_for_failures(process, 1)
+    workers = psutil.Process(process.pid).children()
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
+    assert list((tmp_path / "out" / ".staging").glob("*.done.json")) == []
+
+
+def test_damage_done_while_a_build_was_down_is_built_again(
+    raw: Path, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start(raw, out, "--workers", 1)
+    wait_for_failures(process, 7)
+    process.kill()
+    process.wait()
+    finished = sorted((out / ".staging").glob("*.done.json"))
+    shards = [json.loads(path.read_text())["name"] for path in finished]
+    assert len(shards) >= 3
+    with open(out / f"{shards[0]}.tar", "r+b") as file:
+        file.truncate(1000)
+    (out / f"{shards[1]}.parquet").unlink()
+    finished[2].write_text("{")
+    assert run("build", raw, out, *OPTIONS, "--workers", 2).returncode == 1
+    assert digest_tree(out) == undisturbed
+
+
+DIES_ONCE = """
+import os, pathlib, sys
+once = pathlib.Path(__file__).with_name("once")
+if "shardforge.compile.worker" in " ".join(sys.orig_argv) and once.exists():
+    once.unlink()
+    os._exit(1)
+"""
+
+
+def test_half_made_shards_of_a_dead_build_are_never_continued(
+    raw: Path, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start(raw, out, "--workers", 1)
+    wait_for_failures(process, 3)
+    process.kill()
+    process.wait()
+    staging = out / ".staging"
+    name = next(s["name"] for s in json.loads((staging / "plan.json").read_text())["shards"]
+                if not (staging / f"{s['name']}.done.json").exists())  # fmt: skip
+    # What a crash of the machine may leave: a journal that vouches for bytes which never reached the disk.
+    (staging / f"{name}.rows").write_text(
+        json.dumps({"tar_size": 1536, "outcome": {"status": "success", "flags": [], "extents": {}}}) + "\n"
+    )
+    (staging / f"{name}.hist").write_bytes(bytes(3 * 256 * 4))
+    (staging / f"{name}.tar").write_bytes(bytes(1536))
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(DIES_ONCE)
+    (tmp_path / "site" / "once").touch()
+    env = environment(PYTHONPATH=str(tmp_path / "site"))
+    assert run("build", raw, out, *OPTIONS, "--workers", 1, env=env).returncode == 1
+    assert not (tmp_path / "site" / "once").exists()
     assert digest_tree(out) == undisturbed
 
 
