@@ -15,7 +15,7 @@ from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.samples import Array, Header, Samples
-from shardforge.geometry.orientation import apply_orientation
+from shardforge.geometry.orientation import apply_orientation, oriented_size
 from shardforge.shards.catalogue import Flag
 
 __all__ = ["DECODERS", "Picture", "decode", "decode_mask"]
@@ -50,12 +50,14 @@ class Picture:
 
     Attributes:
         pixels: uint8 [H, W, C], C-contiguous; C is the number of channels asked for. Upright, sRGB, without alpha.
+            [H, W] is the source's size, or 1/``reduction`` of it, rounded up.
         source_width, source_height: of the upright picture, in pixels.
         format: of the content, as :func:`shardforge.codecs.sniff.sniff` names it.
-        decoder: the library that decoded.
+        decoder: the library that decoded, and by how much it reduced.
         flags: what was noticed, without repetition.
         frames: frames or pages in the file; the first was taken.
         orientation: the one that was applied, 1..8.
+        reduction: 1, or 2, 4, 8 where the decoder reduced the picture on the way.
     """
 
     pixels: NDArray[np.uint8]
@@ -66,9 +68,30 @@ class Picture:
     flags: tuple[Flag, ...]
     frames: int
     orientation: int
+    reduction: int = 1
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """Where the picture lies in :attr:`pixels`: left, top, right, bottom.
+
+        All of it, unless reduced: a side that does not divide evenly then ends in a part of a pixel, at the edge
+        where the orientation has put it.
+        """
+        height, width = self.pixels.shape[:2]
+        inner_width, inner_height = self.source_width / self.reduction, self.source_height / self.reduction
+        left = width - inner_width if self.orientation in (2, 3, 6, 7) else 0.0
+        top = height - inner_height if self.orientation in (3, 4, 7, 8) else 0.0
+        return left, top, left + inner_width, top + inner_height
 
 
-def decode(data: bytes, *, channels: Literal[1, 3], background: tuple[int, int, int], limits: Limits) -> Picture:
+def decode(
+    data: bytes,
+    *,
+    channels: Literal[1, 3],
+    background: tuple[int, int, int],
+    limits: Limits,
+    needed: Callable[[int, int], tuple[int, int]] | None = None,
+) -> Picture:
     """Decodes the first frame or page of an image file, judged by its content alone.
 
     Depth is reduced to 8 bits, colours are converted to sRGB by the embedded profile, transparency is laid on the
@@ -78,6 +101,8 @@ def decode(data: bytes, *, channels: Literal[1, 3], background: tuple[int, int, 
     Args:
         data: the whole file.
         background: sRGB colour under transparent pixels.
+        needed: given width and height of the upright source, the width and height that are enough; a decoder that can
+            reduce on the way (JPEG) may then return a picture of 1/2, 1/4 or 1/8 that is no smaller.
 
     Raises:
         SampleError: the file cannot become a picture; the reason says why.
@@ -85,7 +110,14 @@ def decode(data: bytes, *, channels: Literal[1, 3], background: tuple[int, int, 
     """
     header = read_header(data, limits)
     decoder, run = DECODERS[header.format]
-    samples = run(data, header)
+    orientation = header.orientation or 1
+    if needed is not None and header.format == "jpeg":
+        enough = needed(*oriented_size(header.width, header.height, orientation))
+        samples = jpeg.decode(data, header, oriented_size(*enough, orientation))
+    else:
+        samples = run(data, header)
+    if samples.reduction > 1:
+        decoder = f"{decoder} 1/{samples.reduction}"
     flags = [*header.flags, *samples.flags]
     values, noticed = to_uint8(samples)
     flags += noticed
@@ -98,15 +130,24 @@ def decode(data: bytes, *, channels: Literal[1, 3], background: tuple[int, int, 
     if alpha is not None and int(alpha.min()) < 255:
         pixels = _laid_on(pixels, alpha, background, channels, samples.premultiplied)
         flags.append(Flag.ALPHA_COMPOSITED)
-    orientation = header.orientation or 1
     if orientation != 1:
         flags.append(Flag.ORIENTED)
     if header.frames > 1:
         flags.append(Flag.FIRST_FRAME)
     pixels = apply_orientation(_with_channels(pixels, channels), orientation)
     height, width = pixels.shape[:2]
+    if samples.reduction > 1:
+        width, height = oriented_size(header.width, header.height, orientation)
     return Picture(
-        pixels, width, height, header.format, decoder, tuple(dict.fromkeys(flags)), header.frames, orientation
+        pixels=pixels,
+        source_width=width,
+        source_height=height,
+        format=header.format,
+        decoder=decoder,
+        flags=tuple(dict.fromkeys(flags)),
+        frames=header.frames,
+        orientation=orientation,
+        reduction=samples.reduction,
     )
 
 

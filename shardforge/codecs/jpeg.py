@@ -70,8 +70,12 @@ def read_header(data: bytes) -> Header:
     return Header("jpeg", frame.width, frame.height, 1, orientation, profile, flags=tuple(flags))
 
 
-def decode(data: bytes, header: Header) -> Samples:
+def decode(data: bytes, header: Header, enough: tuple[int, int] | None = None) -> Samples:
     """Decodes the first picture of a file (the main one of an MPO or gain-map file).
+
+    Args:
+        enough: stored width and height that are enough: the picture then comes at 1/2, 1/4 or 1/8 if that is no
+            smaller. All entropy-coded data are read all the same, so damage is found as in a full decode.
 
     Raises:
         SampleError: as the module's table says; ``unsupported`` for JPEG-LS and unusual numbers of components.
@@ -89,18 +93,27 @@ def decode(data: bytes, header: Header) -> Samples:
         return _deep(data, frame)
     _check_size(data, header)
     flags: tuple[Flag, ...] = ()
+    reduction = 1 if enough is None else _reduction(header.width, header.height, enough)
     try:
-        values = _strict(data, components)
+        values = _decoded(data, frame, reduction)
     except ValueError as error:
-        values, flags = _recover(data, frame, str(error))
+        values, flags = _recover(data, frame, reduction, str(error))
+    if values.shape[:2] != (-(-header.height // reduction), -(-header.width // reduction)):
+        raise SampleError(Reason.CORRUPT, f"decodes to {values.shape[1]} x {values.shape[0]} at 1/{reduction}")
     if components == 1:
-        return Samples(values[:, :, 0], "grey", flags=flags)
+        return Samples(values[:, :, 0], "grey", reduction=reduction, flags=flags)
     if components == 3:
-        return Samples(values, "rgb", flags=flags)
+        return Samples(values, "rgb", reduction=reduction, flags=flags)
     # Adobe applications store ink inverted; without their marker that is a guess, and the usual one.
     if not has_adobe(data, layout):
         flags = (*flags, Flag.CMYK_ASSUMED_INVERTED)
-    return Samples(255 - values, "cmyk", flags=flags)
+    return Samples(255 - values, "cmyk", reduction=reduction, flags=flags)
+
+
+def _reduction(width: int, height: int, enough: tuple[int, int]) -> int:
+    """The largest reduction whose result is no smaller. Only powers of two: others decode slower than in full."""
+    fitting = (k for k in (8, 4, 2) if width >= k * enough[0] and height >= k * enough[1])
+    return next(fitting, 1)
 
 
 def _check_size(data: bytes, header: Header) -> None:
@@ -113,11 +126,17 @@ def _check_size(data: bytes, header: Header) -> None:
         raise SampleError(Reason.CORRUPT, f"two sizes: {header.width} x {header.height} and {width} x {height}")
 
 
-def _strict(data: bytes, components: int) -> Array:
-    return simplejpeg.decode_jpeg(data, _COLORSPACES[components])  # type: ignore[no-any-return]
+def _decoded(data: bytes, frame: Frame, reduction: int, *, strict: bool = True) -> Array:
+    return simplejpeg.decode_jpeg(  # type: ignore[no-any-return]
+        data,
+        _COLORSPACES[len(frame.components)],
+        min_height=-(-frame.height // reduction),
+        min_width=-(-frame.width // reduction),
+        strict=strict,
+    )
 
 
-def _recover(data: bytes, frame: Frame, complaint: str) -> tuple[Array, tuple[Flag, ...]]:
+def _recover(data: bytes, frame: Frame, reduction: int, complaint: str) -> tuple[Array, tuple[Flag, ...]]:
     if "nsupported" in complaint:
         raise SampleError(Reason.UNSUPPORTED, complaint)
     layout = walk(data, whole=True)
@@ -129,12 +148,11 @@ def _recover(data: bytes, frame: Frame, complaint: str) -> tuple[Array, tuple[Fl
     if layout.junk:
         flags.append(Flag.EXTRANEOUS_BYTES)
     essential = rebuild(data, layout, _is_essential)
-    components = len(frame.components)
     try:
-        values = _strict(essential, components)
+        values = _decoded(essential, frame, reduction)
     except ValueError as error:
         flags += _judge(str(error), layout)
-        values = attempt(lambda: simplejpeg.decode_jpeg(essential, _COLORSPACES[components], strict=False))
+        values = attempt(lambda: _decoded(essential, frame, reduction, strict=False))
     return values, (Flag.SUSPECT, *dict.fromkeys(flags)) if flags else ()
 
 

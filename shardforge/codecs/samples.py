@@ -53,6 +53,7 @@ class Samples:
         alpha: the last channel is opacity.
         premultiplied: colours are already multiplied with the opacity.
         inverted: grey whose 0 is white.
+        reduction: the picture was decoded at 1/reduction of its size, each side rounded up.
         flags: what the decoder noticed.
     """
 
@@ -62,6 +63,7 @@ class Samples:
     alpha: bool = False
     premultiplied: bool = False
     inverted: bool = False
+    reduction: int = 1
     flags: tuple[Flag, ...] = ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import stat
 from collections.abc import Mapping
@@ -31,6 +32,9 @@ from shardforge.shards.metadata import Outcome
 from shardforge.shards.statistics import LEVELS, Histogram
 
 _KEPT_FORMATS = {"jpg": "jpeg", "png": "png", "webp": "webp"}
+_MARGIN = 2.25
+"""A decoder that reduces leaves this many times the target, and the antialiasing filter does the rest. Over 50
+photographs, against full decoding and Lanczos, 2 gives 44.7 dB at worst, 2.25 gives 47.0, 2.5 gives 48.4."""
 _EXACT_FLOAT32 = 1 << 24
 """Counts up to here are exact in the float32 that cv2.calcHist returns."""
 
@@ -112,16 +116,10 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
 def _finish(
     item: PlannedItem, raw: Mapping[str, bytes], picture: Picture, known: Outcome, settings: SampleSettings
 ) -> Sample:
-    recipe, limits = settings.recipe, settings.limits
-    placement = place(
-        picture.source_width,
-        picture.source_height,
-        mode=recipe.effective_resize,
-        size=recipe.size,
-        enlarge=recipe.enlarge,
-        max_pixels=limits.pixels,
-    )
-    pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background)
+    recipe = settings.recipe
+    placement = _place(picture.source_width, picture.source_height, settings)
+    box = picture.box if picture.reduction > 1 else None
+    pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background, box)
     payload, flags = _image_payload(raw["image"], picture, pixels, settings)
     members = {settings.image_field: payload, **_sidecars(item, raw, picture, placement, settings)}
     outcome = replace(
@@ -164,9 +162,32 @@ def _read(root: Path, path: bytes, planned_size: int, limits: Limits) -> bytes:
     return data
 
 
+def _place(width: int, height: int, settings: SampleSettings) -> Placement:
+    recipe = settings.recipe
+    return place(
+        width,
+        height,
+        mode=recipe.effective_resize,
+        size=recipe.size,
+        enlarge=recipe.enlarge,
+        max_pixels=settings.limits.pixels,
+    )
+
+
 def _decode(data: bytes, settings: SampleSettings) -> Picture:
     recipe = settings.recipe
-    picture = decode(data, channels=recipe.channels, background=recipe.background, limits=settings.limits)
+
+    def needed(width: int, height: int) -> tuple[int, int]:
+        try:
+            placement = _place(width, height, settings)
+        except SampleError:
+            # Decoded in full: damage in the file is the better reason, where there is some.
+            return width, height
+        return math.ceil(_MARGIN * placement.inner_width), math.ceil(_MARGIN * placement.inner_height)
+
+    picture = decode(
+        data, channels=recipe.channels, background=recipe.background, limits=settings.limits, needed=needed
+    )
     if recipe.format == "keep" and picture.format != _KEPT_FORMATS[settings.image_field]:
         raise SampleError(Reason.WRONG_FORMAT, f"{picture.format} in a dataset of {settings.image_field}")
     return picture

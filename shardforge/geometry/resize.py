@@ -141,27 +141,36 @@ def _scaled(width: int, height: int, target: int, by_width: bool, enlarge: bool)
     return (target, following) if by_width else (following, target)
 
 
+Box = tuple[float, float, float, float]
+
+
 def resize_image(
-    pixels: NDArray[np.uint8], placement: Placement, resampler: Resampler, background: tuple[int, int, int]
+    pixels: NDArray[np.uint8],
+    placement: Placement,
+    resampler: Resampler,
+    background: tuple[int, int, int],
+    box: Box | None = None,
 ) -> NDArray[np.uint8]:
     """Resizes with an antialiased kernel (support grows with the reduction) and lays the result on the canvas.
 
     Args:
-        pixels: uint8 [H, W, C], C is 1 or 3, of the placement's source size.
+        pixels: uint8 [H, W, C], C is 1 or 3, of the placement's source size, or the whole picture in another size.
         background: colour of the canvas around the picture; its BT.601 luma for one channel.
+        box: left, top, right and bottom of the source in ``pixels``, if these have another size.
 
     Returns:
         uint8 [placement.height, placement.width, C], C-contiguous; the same object if nothing changes.
     """
-    _check(pixels, placement)
-    if placement.identity:
-        return pixels
+    if box is None:
+        _check(pixels, placement)
+        if placement.identity:
+            return pixels
     channels = pixels.shape[2]
     inner_size = (placement.inner_width, placement.inner_height)
     inner = pixels
-    if inner_size != (placement.source_width, placement.source_height):
+    if box is not None or inner_size != (placement.source_width, placement.source_height):
         picture = Image.fromarray(pixels if channels == 3 else pixels[:, :, 0])
-        resized = np.asarray(picture.resize(inner_size, _KERNELS[resampler]))
+        resized = np.asarray(picture.resize(inner_size, _KERNELS[resampler], box))
         inner = resized if channels == 3 else resized[:, :, None]
     if inner_size == (placement.width, placement.height):
         return inner

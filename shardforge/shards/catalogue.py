@@ -92,7 +92,7 @@ class Flag(StrEnum):
     DEPTH_REDUCED = "depth_reduced"
     """More than 8 bits per channel were scaled to 8."""
     RANGE_STRETCHED = "range_stretched"
-    """Float, signed or over 16-bit samples have no white of their own: scaled from this picture's least to its most."""
+    """Samples without a white of their own (float, signed, over 16 bits): stretched from least to most."""
     CMYK_ASSUMED_INVERTED = "cmyk_assumed_inverted"
     """CMYK without an Adobe marker: the sense of the values is a guess."""
     FIRST_FRAME = "first_frame"
