@@ -1,4 +1,4 @@
-"""The expendable process that runs shard tasks: ``python -m shardforge.compile.worker``.
+"""The expendable process that runs shard tasks, started by :mod:`shardforge.compile.engines.local`.
 
 It reads one JSON task per line from standard input and writes one JSON message per line to standard output: failures
 as they happen, then the result. What libraries print goes to standard error. It never outlives its parent.
@@ -83,7 +83,3 @@ def _limit_memory(memory: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = used + memory if hard == resource.RLIM_INFINITY else min(used + memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -163,7 +163,7 @@ class ShardDataset(IterableDataset[Any]):
         worker = get_worker_info()
         if worker is None:
             return self._epoch(self._clock.begin(), 0, 1)
-        # OpenCV's own threads would fight with the other workers, and do not survive a fork.
+        # OpenCV's own threads would only fight with the other workers.
         cv2.setNumThreads(0)
         iteration = iteration_of(worker.seed - worker.id, self._begun)
         return self._epoch(self._clock.begin(iteration), worker.id, worker.num_workers)

@@ -9,9 +9,9 @@ from typing import Any, Literal, Self
 
 import pyarrow.compute as pc
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
-from shardforge.errors import UsageError
+from shardforge.errors import ShardforgeError, UsageError
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.sample import Callback, OnError
 from shardforge.stream.select import Weights
@@ -86,6 +86,9 @@ class ShardLoader:
         self._running: Generator[Any, None, None] | None = None
         self._epoch, self._epoch_given = 0, False
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_batches": None, "_running": None}
+
     def __len__(self) -> int:
         """Batches per rank and epoch."""
         return len(self.dataset)
@@ -107,7 +110,7 @@ class ShardLoader:
         self._epoch_given = False
         if self._batches is None:
             self._batches = DataLoader(
-                self.dataset,
+                _ErrorsAsData(self.dataset),
                 batch_size=None,
                 num_workers=self._workers,
                 collate_fn=_unchanged,
@@ -119,6 +122,8 @@ class ShardLoader:
 
     def _pass(self, batches: Iterator[Any]) -> Generator[Any, None, None]:
         for content in batches:
+            if isinstance(content, ShardforgeError):
+                raise content
             yield self._with_channels_first(content) if self._channels_first else content
         if not self._epoch_given:
             self._epoch += 1
@@ -144,6 +149,23 @@ class ShardLoader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _ErrorsAsData(IterableDataset[Any]):
+    """Hands our own errors over as the last element: a DataLoader would bury them in a worker's traceback."""
+
+    def __init__(self, dataset: ShardDataset) -> None:
+        super().__init__()
+        self._dataset = dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._guarded(iter(self._dataset))
+
+    def _guarded(self, content: Iterator[Any]) -> Iterator[Any]:
+        try:
+            yield from content
+        except ShardforgeError as error:
+            yield error
 
 
 def _unchanged(content: Any) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardforge.shards.scan import CHUNK, Scan, scan
-from shardforge.shards.tar import END_OF_ARCHIVE, TarWriter
+from shardforge.shards.tar import END_OF_ARCHIVE, TarWriter, header
 
 SAMPLES = {
     "a": {"jpg": random.Random(0).randbytes(3 * CHUNK + 17), "cls": b"12"},
@@ -108,3 +108,11 @@ def test_damage_to_padding_is_placed_at_the_padding(tmp_path: Path) -> None:
     path.write_bytes(data)
     (damage,) = look(path, []).damage
     assert damage.offset == extent.offset + extent.size
+
+
+@pytest.mark.parametrize("names", [("a.jpg", "a.cls"), ("a.cls", "a.cls")])
+def test_members_out_of_order_or_twice_are_damage(tmp_path: Path, names: tuple[str, str]) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(b"".join(header(name, 0) for name in names) + END_OF_ARCHIVE)
+    (damage,) = look(path, []).damage
+    assert (damage.offset, damage.what) == (512, f"{names[1]!r} stands out of order, or twice")

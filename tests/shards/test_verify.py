@@ -360,6 +360,27 @@ def test_several_row_groups_are_named(copy: Path) -> None:
     assert damage_of(copy) == (Damage("val-000000.parquet", None, "has 3 row groups where one belongs"),)
 
 
+def test_rows_in_another_order_than_the_tar_are_named(copy: Path) -> None:
+    path = copy / "val-000000.parquet"
+    table = pq.read_table(path)
+    good = [row["position"] for row in table.to_pylist() if row["status"] == "success"]
+    order = list(range(table.num_rows))
+    order[good[1]], order[good[2]] = good[2], good[1]
+    place = table.schema.get_field_index("position")
+    positions = table.column("position")
+    metadata.write(path, table.take(order).set_column(place, table.schema.field("position"), positions))
+    reindex(copy, "val")
+    (entry,) = damage_of(copy)
+    assert (entry.file, entry.sample) == (path.name, table["key"][good[1]].as_py())
+    assert "its bytes do not follow those of the row before" in entry.what
+
+
+def test_more_rows_than_the_manifest_has_items_are_not_read(copy: Path) -> None:
+    resign(copy, lambda manifest: change_split(manifest, samples=5, failed=4))
+    words = "has 10 rows where the whole split has 9 items"
+    assert Damage("train-000000.parquet", None, words) in damage_of(copy)
+
+
 def change_split(manifest: Manifest, **changes: Any) -> Manifest:
     splits = {**manifest.splits, "train": replace(manifest.splits["train"], **changes)}
     return replace(manifest, splits=splits).with_fingerprint()

@@ -406,6 +406,12 @@ def test_a_callable_that_takes_a_generator_gets_one_per_place(plain: Path, trans
     assert epoch(seed=1) != alone
 
 
+def test_an_epoch_later_the_same_place_draws_anew(plain: Path) -> None:
+    dataset = ShardDataset(plain, transform=Noise(), shuffle=False)
+    first, second = ([sample["image"].tolist() for sample in dataset] for _ in range(2))
+    assert not [place for place in range(40) if first[place] == second[place]]
+
+
 def test_a_sample_drawn_twice_is_augmented_differently(plain: Path) -> None:
     weights = [1.0] + [0.0] * 39
     dataset = ShardDataset(plain, weights=weights, transform=[RandomResizedCrop(16), RandomHorizontalFlip()])

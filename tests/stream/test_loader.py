@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gc
 import inspect
+import pickle
 from pathlib import Path
 
 import psutil
 import pytest
 import torch
 
-from shardforge.errors import UsageError
+from shardforge.errors import DamagedError, UsageError
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.loader import ShardLoader
 from shardforge.transforms import RandomHorizontalFlip, RandomResizedCrop
-from tests.datasets import class_label
+from tests.datasets import class_label, make_dataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 
@@ -109,6 +110,16 @@ def test_workers_live_on_between_passes(plain: Path) -> None:
         assert children() - before == first
 
 
+def test_a_loader_in_use_pickles(plain: Path) -> None:
+    with ShardLoader(plain, "train", 4, workers=1, fields=("key",)) as loader:
+        list(loader)
+        next(iter(loader))
+        copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
+        assert copy.epoch == 1
+        with copy:
+            assert keys(copy) == keys(loader)
+
+
 def test_options_are_those_of_the_dataset() -> None:
     of_dataset = inspect.signature(ShardDataset).parameters
     of_loader = inspect.signature(ShardLoader).parameters
@@ -117,6 +128,18 @@ def test_options_are_those_of_the_dataset() -> None:
         if name != "batch_size":
             assert of_loader[name].default == parameter.default
     assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in of_loader.values())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_damaged_sample_is_named_without_a_workers_traceback(tmp_path: Path, workers: int) -> None:
+    make_dataset(tmp_path, {"train": [4, 4, 4]}, format="png")
+    (tmp_path / "train-000001.tar").write_bytes(b"")
+    with ShardLoader(tmp_path, batch_size=2, workers=workers) as loader:
+        with pytest.raises(DamagedError, match=r"train-000001\.tar, sample 00000000") as caught:
+            list(loader)
+        assert "Traceback" not in str(caught.value)
+        assert caught.value.todo is not None
+        assert loader.epoch == 0
 
 
 def test_senseless_arguments_are_refused(plain: Path) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import logging
-import multiprocessing
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+import psutil
 import pytest
 import torch
 import torch.multiprocessing
@@ -162,49 +164,94 @@ def test_errors_arrive_with_their_type_and_place(tmp_path: Path) -> None:
         batches(ShardDataset(tmp_path, batch_size=3), 2)
 
 
-def _rank_of_a_training_process(rank: int, dataset: ShardDataset, method: str, told: Any) -> None:
+def _training_process(rank: int, dataset: ShardDataset, method: str, told: Any) -> None:
     """What torch.multiprocessing.spawn would run: the dataset arrives before the process group exists."""
     store = torch.distributed.TCPStore("localhost", told["port"], is_master=False)
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-    told["keys"].put((rank, batches(dataset, 1, multiprocessing_context=method)))
+    found = loader(dataset, 2, multiprocessing_context=method)
+    first = [batch["key"] for batch in found]
+    # One rank is a whole epoch ahead before the other has begun to look at the second.
+    if rank == 0:
+        second = [batch["key"] for batch in found]
+        torch.distributed.barrier()
+    else:
+        torch.distributed.barrier()
+        second = [batch["key"] for batch in found]
+    told["keys"].put((rank, [first, second]))
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_know_the_rank_of_a_process_group_made_after_the_dataset(plain: Path, method: str) -> None:
+@pytest.mark.parametrize(
+    ("start", "method"),
+    [("spawn", "fork"), ("fork", "fork"), pytest.param("spawn", "spawn", marks=pytest.mark.long)],
+)
+def test_training_processes_that_got_one_dataset_have_their_own_rank_and_epoch(
+    plain: Path, start: str, method: str
+) -> None:
     dataset = ShardDataset(plain, fields=("key",), batch_size=5)
     assert len(dataset) == 8
-    context = torch.multiprocessing.get_context("spawn")
+    dataset.set_epoch(1)
+    context = torch.multiprocessing.get_context(start)
     store = torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
     told = {"port": store.port, "keys": context.SimpleQueue()}
-    ranks = [
-        context.Process(target=_rank_of_a_training_process, args=(rank, dataset, method, told)) for rank in range(2)
-    ]
-    for process in ranks:
+    processes = [context.Process(target=_training_process, args=(rank, dataset, method, told)) for rank in range(2)]
+    for process in processes:
         process.start()
-    found = dict(told["keys"].get() for _ in ranks)
-    for process in ranks:
+    found = dict(told["keys"].get() for _ in processes)
+    for process in processes:
         process.join()
     for rank in range(2):
-        expected = ShardDataset(plain, fields=("key",), batch_size=5, rank=rank, world_size=2)
-        assert found[rank] == [batch["key"] for batch in expected]
+        alone = ShardDataset(plain, fields=("key",), batch_size=5, rank=rank, world_size=2)
+        alone.set_epoch(1)
+        assert found[rank] == [[batch["key"] for batch in alone] for _ in range(2)]
 
 
-def test_opencv_used_before_a_fork_does_not_hang_workers(plain: Path) -> None:
-    for _ in range(3):
-        cv2.resize(np.zeros((2000, 2000, 3), np.uint8), (3000, 3000))
-    dataset = ShardDataset(plain, batch_size=8, transform=RandomResizedCrop(512))
-    assert len(list(loader(dataset, 2, multiprocessing_context="fork"))) == 5
+def opencv_threads(image: np.ndarray) -> np.ndarray:
+    return np.array([cv2.getNumThreads()])
 
 
-@pytest.fixture
-def shared_memory() -> set[str]:
-    return {path.name for path in Path("/dev/shm").iterdir()}
+def test_opencv_keeps_to_one_thread_in_workers_and_is_left_alone_elsewhere(plain: Path) -> None:
+    before = cv2.getNumThreads()
+    # Its pool of threads exists before the fork.
+    cv2.resize(np.zeros((2000, 2000, 3), np.uint8), (3000, 3000))
+    found = [
+        int(n)
+        for workers in (0, 2)
+        for batch in loader(ShardDataset(plain, batch_size=8, transform=opencv_threads), workers)
+        for n in batch["image"]
+    ]
+    assert found == [before] * 40 + [1] * 40
+    steps = [RandomResizedCrop(1000)]
+    large = ShardDataset(plain, batch_size=8, transform=steps)
+    assert len(list(loader(large, 2, multiprocessing_context="fork"))) == 5
 
 
-def test_nothing_named_is_left_in_shared_memory_while_reading(plain: Path, shared_memory: set[str]) -> None:
-    dataset = ShardDataset(plain, fields=("key",), batch_size=4)
-    running = iter(loader(dataset, 2, multiprocessing_context="fork"))
-    next(running)
-    mine = {path.name for path in Path("/dev/shm").iterdir()} - shared_memory
-    assert not [name for name in mine if f"_{multiprocessing.current_process().pid}_" in name]
+READING = """
+import sys, torch
+from shardforge.stream.loader import ShardLoader
+loader = ShardLoader(sys.argv[1], batch_size=4, workers=2, context="fork")
+batches = iter(loader)
+held = [next(batches) for _ in range(3)]
+print("reading", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_nothing_is_left_behind_after_a_kill(plain: Path) -> None:
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READING, str(plain)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "reading\n"
+    everyone = [psutil.Process(reader.pid), *psutil.Process(reader.pid).children(recursive=True)]
+    assert len(everyone) == 3
+    # Held by descriptors only, while it is in use: whoever has it mapped has it without a name.
+    mapped = [m.path for process in everyone for m in process.memory_maps() if m.path.startswith("/dev/shm")]
+    assert mapped
+    assert not [path for path in mapped if Path(path).exists()]
+    for process in everyone:
+        process.kill()
+    reader.communicate()
+    psutil.wait_procs(everyone)
+    left = [path.name for path in Path("/dev/shm").iterdir()]
+    assert not [name for name in left for process in everyone if f"_{process.pid}_" in name]

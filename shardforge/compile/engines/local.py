@@ -37,6 +37,15 @@ _FRUITLESS = 5
 """Deaths without an item in the works after which a task is given up: no item is to blame."""
 
 
+# The worker finds modules where its parent does, installed or not; and nothing of the parent's script is run again.
+_WORKER = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from shardforge.compile.worker import main
+main(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+"""
+
+
 @dataclass(frozen=True)
 class Failure:
     """An item failed: its source, why, and text for the log."""
@@ -125,9 +134,9 @@ class WorkerPool:
         marker_path = self._staging / f"worker-{slot}.mark"
         marker = Marker(marker_path)
         marker.clear()
-        command = [sys.executable, "-m", "shardforge.compile.worker", str(marker_path), str(self._memory)]
+        arguments = [json.dumps(sys.path), str(marker_path), str(self._memory), str(os.getpid())]
         process = subprocess.Popen(
-            [*command, str(os.getpid())],
+            [sys.executable, "-c", _WORKER, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
