@@ -73,6 +73,7 @@ def main() -> None:
 @click.option("--enlarge", is_flag=True, default=None, help="Allow images to grow.")
 @click.option("--channels", type=int, metavar="1|3", help="Grey or RGB.  [3]")
 @click.option("--format", metavar="FORMAT", help="jpg, png, webp, npy or keep.  [jpg]")
+@click.option("--reencode", metavar="WHEN", help="auto, always or never: files that could stay as they are.  [auto]")
 @click.option("--quality", type=int, metavar="N", help="Of jpg and webp, 1 to 100.  [95]")
 @click.option("--subsampling", metavar="420|444", help="Of jpg.  [420]")
 @click.option("--table", metavar="FILE", help="A csv, tsv, parquet or jsonl file that lists the items.")

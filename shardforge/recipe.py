@@ -140,6 +140,8 @@ class Recipe(_Section):
     background: tuple[int, int, int] = (255, 255, 255)
     """RGB under transparent pixels and around padded images."""
     format: Literal["jpg", "png", "webp", "npy", "keep"] = "jpg"
+    reencode: Literal["auto", "always", "never"] = "auto"
+    """Whether a file that has the dataset's format and size already is encoded again; ``never`` fails the others."""
     quality: Annotated[int, Field(ge=1, le=100)] = 95
     subsampling: Literal["420", "444"] = "420"
 

@@ -22,6 +22,8 @@ __all__ = ["DECODERS", "Picture", "decode", "decode_mask"]
 
 Decoder = tuple[str, Callable[[bytes, Header], Samples]]
 
+# Noticed, but without any bearing on the pixels.
+_HARMLESS = frozenset((Flag.EXIF_UNREADABLE, Flag.ICC_UNREADABLE, Flag.ICC_MISMATCH))
 _PILLOW: Decoder = ("pillow", others.decode_pillow)
 # Who decodes what. Nothing here depends on the libraries that Pillow happened to be built with.
 DECODERS: dict[str, Decoder] = {
@@ -58,6 +60,8 @@ class Picture:
         frames: frames or pages in the file; the first was taken.
         orientation: the one that was applied, 1..8.
         reduction: 1, or 2, 4, 8 where the decoder reduced the picture on the way.
+        untouched: any plain decoder gets these very pixels from the file: it has this number of channels, 8 bits, no
+            transparency, orientation, foreign profile, further frames or damage.
     """
 
     pixels: NDArray[np.uint8]
@@ -69,6 +73,7 @@ class Picture:
     frames: int
     orientation: int
     reduction: int = 1
+    untouched: bool = False
 
     @property
     def box(self) -> tuple[float, float, float, float]:
@@ -148,7 +153,13 @@ def decode(
         frames=header.frames,
         orientation=orientation,
         reduction=samples.reduction,
+        untouched=_is_untouched(samples, channels, flags),
     )
+
+
+def _is_untouched(samples: Samples, channels: int, flags: list[Flag]) -> bool:
+    plain = samples.model == ("rgb" if channels == 3 else "grey") and not samples.alpha and samples.reduction == 1
+    return plain and not set(flags) - _HARMLESS
 
 
 def _laid_on(

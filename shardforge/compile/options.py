@@ -19,6 +19,7 @@ class BuildOptions(TypedDict, total=False):
     channels: int
     background: tuple[int, int, int]
     format: str
+    reencode: str
     quality: int
     subsampling: str
     table: str | Path

@@ -301,10 +301,42 @@ def test_keep_leaves_clean_files_as_they_are(tmp_path: Path) -> None:
     shardforge.build(raw, tmp_path / "out", format="keep", quiet=True)
     dataset = shardforge.open(tmp_path / "out")
     assert len(dataset) == 3
-    for row in rows(tmp_path / "out"):
-        data = (tmp_path / "out" / f"{row['shard']}.tar").read_bytes()
-        payload = data[row["jpg_offset"] : row["jpg_offset"] + row["jpg_size"]]
-        assert payload == (raw / row["source"]).read_bytes()
+    for source, payload in payloads(tmp_path / "out", "jpg").items():
+        assert payload == (raw / source).read_bytes()
+
+
+def payloads(out: Path, field: str) -> dict[str, bytes]:
+    """source → stored bytes of a field."""
+    found = {}
+    for row in rows(out):
+        if row["status"] == "success":
+            tar = (out / f"{row['shard']}.tar").read_bytes()
+            found[row["source"]] = tar[row[f"{field}_offset"] : row[f"{field}_offset"] + row[f"{field}_size"]]
+    return found
+
+
+def test_small_clean_files_are_not_encoded_a_second_time(tmp_path: Path) -> None:
+    raw = class_folders(tmp_path / "raw", {"a": 3}, extension="jpg")
+    write_picture(raw / "a" / "large.jpg", 9, width=400, height=300)
+    grey = cv2.cvtColor(picture(4), cv2.COLOR_RGB2GRAY)
+    cv2.imwrite(str(raw / "a" / "grey.jpg"), grey)
+    first = (raw / "a" / "0000.jpg").read_bytes()
+    (raw / "a" / "comment.jpg").write_bytes(first[:2] + b"\xff\xfe\x00\x0aSECRET!!" + first[2:])
+    (raw / "a" / "unended.jpg").write_bytes(first[:-2])
+    options = {"max_errors": 9, "quiet": True}
+    shardforge.build(raw, tmp_path / "auto", **options)  # type: ignore[arg-type]
+    stored = payloads(tmp_path / "auto", "jpg")
+    passed = {row["source"] for row in rows(tmp_path / "auto") if "passed_through" in row["flags"]}
+    assert passed == {"a/0000.jpg", "a/0001.jpg", "a/0002.jpg", "a/comment.jpg"}
+    assert all(stored[name] == (raw / name).read_bytes() for name in passed - {"a/comment.jpg"})
+    assert stored["a/comment.jpg"] == first
+    shardforge.build(raw, tmp_path / "always", reencode="always", **options)  # type: ignore[arg-type]
+    assert not any("passed_through" in row["flags"] for row in rows(tmp_path / "always"))
+    assert all(payloads(tmp_path / "always", "jpg")[name] != stored[name] for name in passed)
+    report = shardforge.build(raw, tmp_path / "never", reencode="never", **options)  # type: ignore[arg-type]
+    assert report.reasons == {"needs_reencoding": 3}
+    for out in ("auto", "always", "never"):
+        assert verify(tmp_path / out).damage == ()
 
 
 def test_keep_refuses_mixed_formats(tmp_path: Path) -> None:

@@ -158,3 +158,15 @@ def test_bytes_that_are_no_manifest_are_damage(data: bytes, tmp_path: Path) -> N
     with pytest.raises(DamagedError) as caught:
         Manifest.read(tmp_path)
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [("seed", True), ("seed", 1.0), ("channels", "3"), ("classes", {"a": None}), ("label", {"kind": "class"})],
+)
+def test_entries_of_another_type_are_damage_under_a_right_checksum(entry: str, value: Any) -> None:
+    content = json.loads(WHOLE.to_json())
+    del content["checksum"]
+    assert Manifest.parse(signed(content), Path("dataset.json")) == WHOLE
+    with pytest.raises(DamagedError):
+        Manifest.parse(signed({**content, entry: value}), Path("dataset.json"))
