@@ -40,7 +40,7 @@ OPTIONAL: Mapping[str, str] = {
     "gcsfs": "pip install 'shardforge[gcs]'",
     "adlfs": "pip install 'shardforge[azure]'",
     "aiohttp": "pip install 'shardforge[http]'",
-    "pillow-heif": "pip install pillow-heif",
+    "pillow-heif": "pip install --no-deps pillow-heif",
 }
 MIN_SHARED_MEMORY = 2**30
 MIN_OPEN_FILES = 1024
@@ -54,7 +54,7 @@ class Report:
         shardforge: installed version, None when it runs from a folder that was never installed.
         packages: what shardforge needs; ``optional``: what its extras bring.
         libjpeg_turbo: package -> the libjpeg-turbo release it decodes JPEG with.
-        decoders: image format -> the installed packages that decode it, the first asked first.
+        decoders: image format -> the package that decodes it, None where that is not installed.
         cuda_version: CUDA release torch was built for, None for a CPU build or without torch.
         gpus: names of the devices torch can use.
     """
@@ -67,7 +67,7 @@ class Report:
     optional: tuple[Package, ...]
     pillow: Pillow | None
     libjpeg_turbo: Mapping[str, str]
-    decoders: Mapping[str, tuple[str, ...]]
+    decoders: Mapping[str, str | None]
     cuda_version: str | None
     gpus: tuple[str, ...]
     problems: tuple[Problem, ...]
@@ -102,9 +102,9 @@ class Report:
             facts.append(("PIL", f"{pillow.distribution}, {kind}, codecs: {', '.join(pillow.codecs)}"))
         if self.libjpeg_turbo:
             facts.append(("libjpeg-turbo", ", ".join(f"{name} {told}" for name, told in self.libjpeg_turbo.items())))
-        for chain in dict.fromkeys(self.decoders.values()):
-            formats = ", ".join(kind for kind, names in self.decoders.items() if names == chain)
-            facts.append((f"decoded by {chain[0]}" if chain else "not decoded", formats + _then(chain[1:])))
+        for decoder in dict.fromkeys(self.decoders.values()):
+            formats = ", ".join(kind for kind, name in self.decoders.items() if name == decoder)
+            facts.append(("not decoded" if decoder is None else f"decoded by {decoder}", formats))
         text = [f"{name:<24}{value}" for name, value in facts]
         text += [f"problem: {problem.what}. {problem.todo}" for problem in self.problems]
         return text if self.problems else [*text, "no problems found"]
@@ -153,10 +153,6 @@ def diagnose() -> Report:
         gpus=gpus,
         problems=tuple(problems),
     )
-
-
-def _then(names: tuple[str, ...]) -> str:
-    return f" (then {', '.join(names)})" if names else ""
 
 
 def _size(count: int | None) -> str:

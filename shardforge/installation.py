@@ -122,15 +122,15 @@ def _jpeg_build(module: Any) -> str:
             return Path(module.__file__).read_bytes().decode("latin-1")
 
 
-def find_decoders() -> dict[str, tuple[str, ...]]:
-    """Image format -> the installed packages that decode it, in order; empty where codecs do not load."""
+def find_decoders() -> dict[str, str | None]:
+    """Image format -> the package that decodes it, None if not installed; empty where codecs do not load."""
     try:
         table = importlib.import_module("shardforge.codecs.decode").DECODERS
     except Exception:
         return {}
-    names = {kind: [name for name, _ in decoders] for kind, decoders in table.items()}
-    present = {name for chain in names.values() for name in chain if name == "pillow" or version_of(name) is not None}
-    return {kind: tuple(name for name in chain if name in present) for kind, chain in names.items()}
+    names = {kind: name for kind, (name, _) in table.items()}
+    present = {name for name in names.values() if name == "pillow" or version_of(name) is not None}
+    return {kind: name if name in present else None for kind, name in names.items()}
 
 
 def find_gpus() -> tuple[str | None, tuple[str, ...]]:
