@@ -36,6 +36,8 @@ def digest_inputs(items: Iterable[Item]) -> InputDigests:
         files = sorted(item.files.items())
         described = [
             item.source,
+            item.frame,
+            item.frames,
             [[field, file.path, file.size] for field, file in files],
             item.label,
             item.group,
@@ -75,9 +77,13 @@ def contents_differ(root: Path, recorded: Iterable[Mapping[str, Any]], items: Ma
             that could not be read then have no digest and are passed over.
         items: source → item now.
     """
+    checked = set()
     for row in recorded:
-        if row["source_sha256"] is None:
+        seen = (row["source"], row["source_sha256"], row["sidecar_sha256"])
+        # The frames of one file share its bytes.
+        if row["source_sha256"] is None or seen in checked:
             continue
+        checked.add(seen)
         item = items[row["source"]]
         paths = {field: root / file.path for field, file in item.files.items()}
         main = paths.pop("image", None)
