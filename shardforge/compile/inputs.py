@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,9 +106,16 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
         _count("added", [source for source in now if source not in before]),
         _count("removed", [source for source in before if source not in now]),
         _count("changed in size", [source for source, item in now.items() if _resized(before.get(source), item)]),
+        _count("with another number of frames", _reframed(old, items)),
     ]
     told = ", ".join(part for part in parts if part)
     return told or "labels, groups, sidecar files or table columns differ"
+
+
+def _reframed(old: pa.Table, items: Sequence[Item]) -> list[str]:
+    """Sources that had and have items, but not as many."""
+    before, now = Counter(old["source"].to_pylist()), Counter(item.source for item in items)
+    return [source for source, count in now.items() if before[source] not in (0, count)]
 
 
 def _resized(row: Mapping[str, Any] | None, item: Item) -> bool:
