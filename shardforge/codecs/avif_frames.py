@@ -6,7 +6,6 @@ import imagecodecs
 import numpy as np
 
 from shardforge.codecs.isobmff import arranged
-from shardforge.codecs.limits import Limits
 from shardforge.codecs.samples import Header, Samples, attempt
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
@@ -16,12 +15,8 @@ def decode(data: bytes, header: Header) -> Samples:
     """Decodes a sequence and takes frame ``header.frame`` of it, unturned.
 
     Raises:
-        SampleError: ``over_budget`` where all frames together are more pixels than a picture may have (the decoder
-            knows no other way to reach one), ``truncated``, ``corrupt`` or ``unsupported``.
+        SampleError: ``truncated``, ``corrupt`` or ``unsupported``.
     """
-    pixels = header.width * header.height * header.frames
-    if pixels > Limits.pixels:
-        raise SampleError(Reason.OVER_BUDGET, f"{header.frames} frames of {header.width} x {header.height} pixels")
     # Only under this brand the decoder reads the sequence, not the primary item.
     sequence = data[:8] + b"avis" + data[12:]
     frames = attempt(lambda: imagecodecs.avif_decode(sequence, numthreads=1))

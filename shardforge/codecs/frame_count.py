@@ -15,13 +15,13 @@ from shardforge.codecs.sniff import sniff
 from shardforge.codecs.tiff import is_page
 
 _MAX_TAGS = 4096
-_SUBFILE = 254
+_SUBFILE, _WIDTH, _HEIGHT = 254, 256, 257
 _INTEGERS = {1: "B", 3: "H", 4: "I"}
 
 
 @dataclass(frozen=True)
 class FrameCount:
-    """What a file says of its frames: how many, and width × height of one (of the first page)."""
+    """What a file says of its frames: how many, and the sum of their width × height (1, 0 for other files)."""
 
     frames: int
     pixels: int
@@ -87,7 +87,12 @@ def _png(reader: _Reader, most: int) -> FrameCount:
             at += 12 + length
     except _EndsEarlyError:
         pass
-    return FrameCount(max(1, frames), pixels)
+    return _alike(frames, pixels)
+
+
+def _alike(frames: int, pixels: int) -> FrameCount:
+    """Frames of one size; at least one."""
+    return FrameCount(max(1, frames), max(1, frames) * pixels)
 
 
 def _gif(reader: _Reader, most: int) -> FrameCount:
@@ -108,7 +113,7 @@ def _gif(reader: _Reader, most: int) -> FrameCount:
                 break
     except _EndsEarlyError:
         pass
-    return FrameCount(max(1, frames), pixels)
+    return _alike(frames, pixels)
 
 
 def _skip_blocks(reader: _Reader, at: int) -> int:
@@ -133,12 +138,12 @@ def _webp(reader: _Reader, most: int) -> FrameCount:
             at += 8 + length + (length & 1)
     except _EndsEarlyError:
         pass
-    return FrameCount(max(1, frames), pixels)
+    return _alike(frames, pixels)
 
 
 def _tiff(reader: _Reader, most: int) -> FrameCount:
     order = "<" if reader.at(0, 2) == b"II" else ">"
-    frames = 0
+    frames = pixels = 0
     try:
         big = reader.numbers(order + "H", 2)[0] == 43
         head, entry, offset_layout = ("Q", "HHQ8s", "Q") if big else ("H", "HHI4s", "I")
@@ -152,31 +157,41 @@ def _tiff(reader: _Reader, most: int) -> FrameCount:
                 break
             at = offset + struct.calcsize(order + head)
             entries = reader.at(at, count * struct.calcsize(order + entry))
-            subfile = _subfile(struct.iter_unpack(order + entry, entries), order)
-            frames += first or is_page(subfile)
+            tags = _numbers(struct.iter_unpack(order + entry, entries), order)
+            if first or is_page(tags.get(_SUBFILE, 0)):
+                frames, pixels = frames + 1, pixels + tags.get(_WIDTH, 0) * tags.get(_HEIGHT, 0)
             (offset,) = reader.numbers(order + offset_layout, at + len(entries))
     except _EndsEarlyError:
         pass
-    return FrameCount(max(1, frames), 0)
+    return FrameCount(max(1, frames), pixels)
 
 
-def _subfile(entries: Iterator[tuple[int, int, int, bytes]], order: str) -> int:
-    for number, kind, count, value in entries:
-        if number == _SUBFILE and count == 1 and kind in _INTEGERS:
-            return int(struct.unpack_from(order + _INTEGERS[kind], value)[0])
-    return 0
+def _numbers(entries: Iterator[tuple[int, int, int, bytes]], order: str) -> dict[int, int]:
+    """The single integers among the tags of a directory."""
+    return {
+        number: struct.unpack_from(order + _INTEGERS[kind], value)[0]
+        for number, kind, count, value in entries
+        if count == 1 and kind in _INTEGERS
+    }
 
 
 def _avif(reader: _Reader, most: int) -> FrameCount:
-    frames, start, stop = 1, 0, reader.size
+    """The first track of a sequence (ISO/IEC 14496-12, 8.3.2 and 8.7.3)."""
+    frames, pixels, start, stop = 1, 0, 0, reader.size
     try:
-        for wanted in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsz"):
+        for wanted in (b"moov", b"trak"):
+            start, stop = _box(reader, wanted, start, stop)
+        _, head_end = _box(reader, b"tkhd", start, stop)
+        # The last two fields are the size in 16.16 fixed point.
+        width, height = reader.numbers(">II", head_end - 8)
+        pixels = (width >> 16) * (height >> 16)
+        for wanted in (b"mdia", b"minf", b"stbl", b"stsz"):
             start, stop = _box(reader, wanted, start, stop)
         if stop - start >= 12:
             (frames,) = reader.numbers(">I", start + 8)
     except _EndsEarlyError:
         pass
-    return FrameCount(max(1, frames), 0)
+    return _alike(frames, pixels)
 
 
 def _box(reader: _Reader, wanted: bytes, at: int, stop: int) -> tuple[int, int]:

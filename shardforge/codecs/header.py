@@ -66,6 +66,9 @@ def read_header(data: bytes, limits: Limits, frame: int = 0) -> Header:
     _check(header, limits)
     if frame >= header.frames:
         raise SampleError(Reason.TRUNCATED, f"{header.frames} frames where number {frame} is wanted")
+    if frame and name == "avif":
+        # The decoder reaches a later frame of a sequence only by keeping all of them.
+        _check(replace(header, pixel_bytes=header.pixel_bytes * header.frames), limits)
     return replace(header, frame=frame)
 
 

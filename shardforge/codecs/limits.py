@@ -12,11 +12,9 @@ class Limits:
     Attributes:
         pixels: width × height of one frame.
         frames: frames or pages in one file.
-        total_pixels: sum of width × height over the frames of one file, where all of them are wanted.
         source_bytes: size of the file itself.
     """
 
     pixels: int = 200_000_000
     frames: int = 10_000
-    total_pixels: int = 4_000_000_000
     source_bytes: int = 2**30

@@ -37,8 +37,8 @@ def _frames(item: Item, source: Path, limits: LimitOptions) -> Iterator[Item]:
     found = None if item.problem is not None else _count(item, source, limits)
     if found is None or not 1 < found.frames <= limits.frames:
         yield item
-    elif found.frames * found.pixels > limits.total_pixels:
-        detail = f"{found.frames} frames of {found.pixels} pixels, {limits.total_pixels} allowed"
+    elif found.pixels > limits.total_pixels:
+        detail = f"{found.frames} frames of {found.pixels} pixels in all, {limits.total_pixels} allowed"
         yield replace(item, problem=Reason.OVER_BUDGET, detail=detail)
     else:
         for frame in range(found.frames):

@@ -51,7 +51,7 @@ class SampleSettings:
     @property
     def limits(self) -> Limits:
         limits = self.recipe.limits
-        return Limits(limits.pixels, limits.frames, limits.total_pixels, limits.source_bytes)
+        return Limits(pixels=limits.pixels, frames=limits.frames, source_bytes=limits.source_bytes)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from PIL import Image
 
 from shardforge.codecs.canvas import over
 from shardforge.codecs.decode import Picture, decode
+from shardforge.codecs.limits import Limits
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 from tests.codecs.image_files import LIMITS, corpus_file, png, riff_chunk, tiff, webp
@@ -61,6 +62,15 @@ def test_every_frame_is_the_one_that_pillow_shows(corpus: Path, name: str) -> No
             assert not picture.untouched
             assert np.abs(picture.pixels - laid(np.asarray(other.convert("RGBA")))).max() <= 0.5
     assert reason(data, PILLOW[name]) is Reason.TRUNCATED
+
+
+def test_an_avif_sequence_is_over_budget_if_its_frames_are_together(corpus: Path) -> None:
+    data = corpus_file(corpus, "formats/star.avifs")
+    small = Limits(pixels=5 * 159 * 159 - 1)
+    assert decode(data, channels=3, background=BACKGROUND, limits=small, frame=0).pixels.shape == (159, 159, 3)
+    with pytest.raises(SampleError) as caught:
+        decode(data, channels=3, background=BACKGROUND, limits=small, frame=1)
+    assert caught.value.reason is Reason.OVER_BUDGET
 
 
 @pytest.mark.parametrize(("name", "frames"), [("anim/made_anim.webp", 4), ("formats/star.avifs", 5)])
@@ -257,7 +267,9 @@ def test_parts_of_a_webp_canvas_are_drawn_as_opencv_draws_them(flags: int) -> No
 
 
 def test_a_webp_cut_in_its_last_frame_has_the_others() -> None:
-    data = webp_animation(8, 6, [(rgba(RED, 6, 8), 0, 0, 0), (rgba(GREEN, 6, 8), 0, 0, 0), (rgba(BLUE, 6, 8), 0, 0, 0)])
+    data = webp_animation(
+        8, 6, [(rgba(RED, 6, 8), 0, 0, 0), (rgba(GREEN, 6, 8), 0, 0, 0), (rgba(BLUE, 6, 8), 0, 0, 0)]
+    )
     assert colours(shown(data[:-4], 1)) == [[1] * 8] * 6
     assert reason(data[:-4], 2) is Reason.TRUNCATED
 

@@ -84,7 +84,9 @@ def test_deep_png_is_passed_through_and_the_rest_is_flagged(raw: Path, tmp_path:
     shardforge.build(raw, tmp_path / "out", format="png", **OPTIONS)  # type: ignore[arg-type]
     flags = {row["source"]: set(row["flags"]) for row in rows(tmp_path / "out")}
     assert {name for name, found in flags.items() if "passed_through" in found} == {f"deep/{i}.png" for i in range(3)}
-    assert {name for name, found in flags.items() if "depth_raised" in found} == {f"shallow/{i}.png" for i in range(4)}
+    assert {name for name, found in flags.items() if "depth_raised" in found} == {
+        f"shallow/{i}.png" for i in range(4)
+    }
     assert not any("depth_reduced" in found for found in flags.values())
 
 
@@ -135,7 +137,14 @@ def test_the_same_bytes_for_any_number_of_workers(raw: Path, tmp_path: Path) -> 
 
     for workers in (1, 2):
         shardforge.build(
-            raw, tmp_path / str(workers), format="png", depth=16, size=20, shard_samples=3, workers=workers, quiet=True
+            raw,
+            tmp_path / str(workers),
+            format="png",
+            depth=16,
+            size=20,
+            shard_samples=3,
+            workers=workers,
+            quiet=True,
         )
     assert digest_tree(tmp_path / "1") == digest_tree(tmp_path / "2")
 
