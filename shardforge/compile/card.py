@@ -40,8 +40,8 @@ def card(manifest: Manifest) -> str:
         lines.append(f"| {name} | " + " | ".join(f"{count:,}" for count in counts) + " |")
     lines += [
         "",
-        f"Images: {manifest.channels} channel{'s' * (manifest.channels != 1)} of {manifest.depth} bits, "
-        f"format `{recipe['format']}`.",
+        f"Images: {manifest.channels} channel{'s' * (manifest.channels != 1)}, format `{recipe['format']}`.",
+        f"Depth: {manifest.depth} bits.",
         f"Resize: `{recipe['resize']}`, size {size}, filter `{recipe['resampler']}`.",
         "",
         "`dataset.json` is the manifest with checksums, pixel statistics and the complete recipe. The parquet file",
