@@ -70,8 +70,8 @@ class ShardDataset(IterableDataset[Any]):
 
     Yields:
         Dicts by field. ``image``: uint8 or uint16 [H, W, C] (or what the transform makes of it); ``label``: int64 for
-        classes, float32 [K] of zeros and ones for several, float32 (scalar or [D]) for numbers; numbers are tensors, texts
-        strings. Batches have one more dimension in front, and lists of texts. With ``tail="mask"`` or
+        classes, float32 [K] of zeros and ones for several, float32 (scalar or [D]) for numbers; numbers are tensors,
+        texts strings. Batches have one more dimension in front, and lists of texts. With ``tail="mask"`` or
         ``on_error="mask"`` also ``valid`` (bool).
 
     Raises:

@@ -141,6 +141,20 @@ def test_gif_transparency_shows_what_is_below() -> None:
     assert colours(shown(data, 1)) == [[1, 9, 1, 9]] * 3
 
 
+def test_a_frame_that_fills_the_canvas_and_gives_it_back_hides_nothing() -> None:
+    spot = gif_frame(0, 2, full(2, 1, 1), 0, False)
+    data = gif(4, 3, gif_frame(0, 0, full(0), 0, False), gif_frame(0, 0, full(1), 3, False), spot)
+    assert colours(shown(data, 1)) == [[1] * 4] * 3
+    assert colours(shown(data, 2)) == [[0] * 4, [0] * 4, [2, 0, 0, 0]]
+
+
+def test_a_gif_control_block_is_for_the_next_frame_only() -> None:
+    plain = gif_frame(1, 1, full(3, 1, 1), 0, False)[8:]
+    data = gif(4, 3, gif_frame(0, 0, full(0), 0, False), gif_frame(0, 0, full(1, 1, 1), 0, True), plain)
+    assert shown(data, 2).pixels[1, 1].tolist() == [0, 0, 0]
+    assert shown(data, 2).pixels[0, 0].tolist() == [0, 255, 0]
+
+
 def test_a_frame_that_hides_all_before_survives_a_broken_one() -> None:
     broken = bytearray(gif_frame(0, 0, full(1), 0, False))
     broken[18] = 13  # no legal LZW code size
