@@ -76,6 +76,10 @@ def main() -> None:
 @click.option("--reencode", metavar="WHEN", help="auto, always or never: files that could stay as they are.  [auto]")
 @click.option("--quality", type=int, metavar="N", help="Of jpg and webp, 1 to 100.  [95]")
 @click.option("--subsampling", metavar="420|444", help="Of jpg.  [420]")
+@click.option("--depth", type=int, metavar="8|16", help="Bits per stored sample; 16 with png or npy.  [8]")
+@click.option("--frames", metavar="POLICY", help="Of several frames or pages: first, all or reject.  [first]")
+@click.option("--strict", is_flag=True, help="Fail suspect files instead of keeping them, flagged.")
+@click.option("--keep-suspect", is_flag=True, help="Keep JPEGs with damaged data, flagged, if no part is missing.")
 @click.option("--table", metavar="FILE", help="A csv, tsv, parquet or jsonl file that lists the items.")
 @click.option("--path", metavar="COLUMN", help="The table's column of paths.")
 @click.option("--label", metavar="COLUMN", multiple=True, help="The table's column of labels; may be repeated.")
@@ -101,7 +105,17 @@ def main() -> None:
 @_json
 @_quiet
 @_reporting
-def build(src: str, out: str, recipe: str | None, dry_run: bool, as_json: bool, quiet: bool, **options: Any) -> int:
+def build(
+    src: str,
+    out: str,
+    recipe: str | None,
+    strict: bool,
+    keep_suspect: bool,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
     """Compile the raw files in SRC into WebDataset shards with parquet metadata in OUT.
 
     SRC holds class folders, split folders with class folders, or images with a labels.csv; or a
@@ -115,6 +129,10 @@ def build(src: str, out: str, recipe: str | None, dry_run: bool, as_json: bool, 
     from shardforge.compile.build import build as compile_dataset
 
     given = {name: value for name, value in options.items() if value is not None and value != ()}
+    if strict and keep_suspect:
+        raise click.UsageError("--strict and --keep-suspect exclude each other")
+    if strict or keep_suspect:
+        given["damage"] = "strict" if strict else "keep"
     report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, **given)
     _show(report.to_json(), report.lines(), as_json, quiet)
     return report.exit_code

@@ -101,6 +101,8 @@ class LimitOptions(_Section):
     """Width × height of one frame."""
     frames: Annotated[int, Field(ge=1)] = 10_000
     """Frames or pages in one file."""
+    total_pixels: Annotated[int, Field(ge=1)] = 4_000_000_000
+    """Sum of width × height over the frames of one file, where each becomes a sample (``frames: all``)."""
     source_bytes: Annotated[int, BeforeValidator(parse_bytes), Field(ge=1)] = 2**30
     """Size of one file."""
 
@@ -144,6 +146,13 @@ class Recipe(_Section):
     """Whether a file that has the dataset's format and size already is encoded again; ``never`` fails the others."""
     quality: Annotated[int, Field(ge=1, le=100)] = 95
     subsampling: Literal["420", "444"] = "420"
+    depth: Literal[8, 16] = 8
+    """Bits per stored sample. 16 needs png or npy; sources of fewer bits are scaled to the full range (v · 257)."""
+    frames: Literal["first", "all", "reject"] = "first"
+    """Of a file with several frames or pages: take the first, make a sample of each, or fail the file."""
+    damage: Literal["strict", "judge", "keep"] = "judge"
+    """``strict`` fails what would be kept with the flag ``suspect``; ``keep`` also keeps, flagged, JPEGs with damage
+    in their entropy-coded data, if no part of the picture is missing."""
 
     table: str | None = None
     """A csv, tsv, parquet or jsonl file that lists the items."""
@@ -189,6 +198,8 @@ class Recipe(_Section):
             raise ValueError(f"size: width x height needs resize exact or pad, not {self.resize}")
         if any(not 0 <= level <= 255 for level in self.background):
             raise ValueError("background: three values from 0 to 255")
+        if self.depth == 16 and self.format not in ("png", "npy"):
+            raise ValueError(f"depth: 16 bits need format png or npy, not {self.format}")
         if self.format == "keep" and "resize" in self.model_fields_set and self.resize != "none":
             raise ValueError(f"format: keep leaves pixels as they are; it cannot go with resize {self.resize}")
         if self.split_by in ("hash", "stratified") and self.split is None:

@@ -173,6 +173,7 @@ def make_dataset(
                 "shard": pa.array([shard] * len(items), pa.string()),
                 "position": pa.array(range(len(items)), pa.int32()),
                 "source": pa.array([f"raw/picture {i}.{format}" for i in items], pa.string()),
+                "frame": pa.array([0] * len(items), pa.int32()),
                 "group": pa.array([None] * len(items), pa.string()),
                 "split": pa.array([split] * len(items), pa.string()),
                 "label": pa.array(labels, target.field("label").type),

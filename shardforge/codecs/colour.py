@@ -41,7 +41,7 @@ def to_uint8(samples: Samples) -> tuple[Array, tuple[Flag, ...]]:
         scaled = levels.astype(np.uint8)[np.minimum(values, white)]
         flags = (Flag.DEPTH_REDUCED,) if white > 255 else ()
     else:
-        scaled = _stretched(samples)
+        scaled = np.floor(to_unit(samples) * 255 + 0.5).astype(np.uint8)
         flags = (Flag.DEPTH_REDUCED, Flag.RANGE_STRETCHED)
     if samples.inverted:
         scaled = _inverted(scaled, samples)
@@ -56,7 +56,12 @@ def _inverted(scaled: Array, samples: Samples) -> Array:
     return turned
 
 
-def _stretched(samples: Samples) -> Array:
+def to_unit(samples: Samples) -> Array:
+    """Values without a range of their own, scaled from the smallest to the largest finite one: 0 … 1 in float64.
+
+    Raises:
+        SampleError: ``unsupported`` for alpha and for complex numbers.
+    """
     values = samples.values
     if samples.alpha or values.dtype.kind not in "uif":
         raise SampleError(Reason.UNSUPPORTED, f"{values.dtype} samples, alpha {samples.alpha}")
@@ -65,10 +70,9 @@ def _stretched(samples: Samples) -> Array:
     low = float(values.min(where=finite, initial=np.inf))
     high = float(values.max(where=finite, initial=-np.inf))
     if high <= low:
-        return np.zeros(values.shape, np.uint8)
+        return np.zeros(values.shape)
     # Halved, so that the distance of two extremes is finite too.
-    share = (np.clip(np.where(finite, values, low), low, high) / 2 - low / 2) / (high / 2 - low / 2)
-    return np.floor(share * 255 + 0.5).astype(np.uint8)
+    return np.asarray((np.clip(np.where(finite, values, low), low, high) / 2 - low / 2) / (high / 2 - low / 2))
 
 
 def to_srgb(pixels: Array, model: Model, profile: bytes | None) -> tuple[Array, tuple[Flag, ...]]:
@@ -84,22 +88,29 @@ def to_srgb(pixels: Array, model: Model, profile: bytes | None) -> tuple[Array, 
         uint8 [H, W] (grey without a profile) or [H, W, 3], and flags.
     """
     if model == "lab":
-        return _transform(pixels, model, imagecodecs.cms_profile("lab4")), ()
+        return transform(pixels, model, imagecodecs.cms_profile("lab4")), ()
+    use, flags = profile_use(model, profile)
+    if profile is not None and use:
+        try:
+            convert = _transform_grey if model == "grey" else transform
+            return convert(pixels, model, profile), (Flag.ICC_CONVERTED,)
+        except (imagecodecs.CmsError, ValueError):
+            flags = (Flag.ICC_UNREADABLE,)
+    return (_plain_cmyk(pixels) if model == "cmyk" else pixels), flags
+
+
+def profile_use(model: Model, profile: bytes | None) -> tuple[bool, tuple[Flag, ...]]:
+    """Whether colours have to be converted by a profile, and what is wrong with it if it is of no use."""
     if profile is None:
-        return (_plain_cmyk(pixels) if model == "cmyk" else pixels), ()
-    converted, flags = pixels, (Flag.ICC_UNREADABLE,)
-    if len(profile) >= 128 and profile[36:40] == b"acsp":
-        if _SPACES.get(profile[16:20]) != model:
-            flags = (Flag.ICC_MISMATCH,)
-        else:
-            try:
-                if model == "rgb" and _is_srgb(profile):
-                    return pixels, ()
-                convert = _transform_grey if model == "grey" else _transform
-                return convert(pixels, model, profile), (Flag.ICC_CONVERTED,)
-            except (imagecodecs.CmsError, ValueError):
-                pass
-    return (_plain_cmyk(converted) if model == "cmyk" else converted), flags
+        return False, ()
+    if len(profile) < 128 or profile[36:40] != b"acsp":
+        return False, (Flag.ICC_UNREADABLE,)
+    if _SPACES.get(profile[16:20]) != model:
+        return False, (Flag.ICC_MISMATCH,)
+    try:
+        return not (model == "rgb" and _is_srgb(profile)), ()
+    except (imagecodecs.CmsError, ValueError):
+        return False, (Flag.ICC_UNREADABLE,)
 
 
 @cache
@@ -107,7 +118,12 @@ def _srgb() -> bytes:
     return bytes(imagecodecs.cms_profile("srgb"))
 
 
-def _transform(pixels: Array, model: Model, profile: bytes, flags: int = 0) -> Array:
+def transform(pixels: Array, model: Model, profile: bytes, flags: int = 0) -> Array:
+    """Colours of a model (uint8 or uint16) to sRGB of the same depth, by a profile.
+
+    Raises:
+        imagecodecs.CmsError, ValueError: the profile cannot be used.
+    """
     converted = imagecodecs.cms_transform(
         pixels,
         profile,
@@ -123,14 +139,14 @@ def _transform(pixels: Array, model: Model, profile: bytes, flags: int = 0) -> A
 def _transform_grey(pixels: Array, model: Model, profile: bytes) -> Array:
     """All 256 levels, unoptimised: the optimised conversion interpolates between far fewer."""
     levels = np.arange(256, dtype=np.uint8)[None]
-    return np.asarray(_transform(levels, model, profile, imagecodecs.CMS.FLAGS.NOOPTIMIZE)[0][pixels])
+    return np.asarray(transform(levels, model, profile, imagecodecs.CMS.FLAGS.NOOPTIMIZE)[0][pixels])
 
 
 @lru_cache(maxsize=32)
 def _is_srgb(profile: bytes) -> bool:
     steps = np.linspace(0, 255, 9).astype(np.uint8)
     grid = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
-    difference = _transform(grid, "rgb", profile).astype(np.int16) - grid
+    difference = transform(grid, "rgb", profile).astype(np.int16) - grid
     return bool(np.abs(difference).max() <= _SAME)
 
 

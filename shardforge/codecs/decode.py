@@ -1,4 +1,4 @@
-"""Bytes of an image file → upright 8-bit sRGB or grey pixels."""
+"""Bytes of an image file → upright sRGB or grey pixels of 8 or 16 bits."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shardforge.codecs import gif, isobmff, jpeg, others, png, pnm, tiff, webp
+from shardforge.codecs import (
+    apng,
+    avif_frames,
+    gif,
+    gif_frames,
+    isobmff,
+    jpeg,
+    others,
+    png,
+    pnm,
+    tiff,
+    webp,
+    webp_frames,
+)
 from shardforge.codecs.colour import composite, luma, to_srgb, to_uint8
+from shardforge.codecs.colour16 import composite16, luma16, to_srgb16, to_uint16
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.samples import Array, Header, Samples
+from shardforge.errors import SampleError
 from shardforge.geometry.orientation import apply_orientation, oriented_size
-from shardforge.shards.catalogue import Flag
+from shardforge.shards.catalogue import Flag, Reason
 
 __all__ = ["DECODERS", "Picture", "decode", "decode_mask"]
 
@@ -44,6 +59,14 @@ DECODERS: dict[str, Decoder] = {
     "pcx": _PILLOW,
     "tga": _PILLOW,
 }
+# Who decodes the frames after the first; formats not named here have none that can be reached.
+_LATER: dict[str, Decoder] = {
+    "png": ("imagecodecs", apng.decode),
+    "webp": ("imagecodecs", webp_frames.decode),
+    "tiff": ("imagecodecs", tiff.decode),
+    "gif": ("imagecodecs", gif_frames.decode),
+    "avif": ("imagecodecs", avif_frames.decode),
+}
 
 
 @dataclass(frozen=True)
@@ -51,20 +74,20 @@ class Picture:
     """A decoded picture.
 
     Attributes:
-        pixels: uint8 [H, W, C], C-contiguous; C is the number of channels asked for. Upright, sRGB, without alpha.
-            [H, W] is the source's size, or 1/``reduction`` of it, rounded up.
+        pixels: uint8 or uint16 [H, W, C], C-contiguous; C is the number of channels asked for. Upright, sRGB, without
+            alpha. [H, W] is the source's size, or 1/``reduction`` of it, rounded up.
         source_width, source_height: of the upright picture, in pixels.
         format: of the content, as :func:`shardforge.codecs.sniff.sniff` names it.
         decoder: the library that decoded, and by how much it reduced.
         flags: what was noticed, without repetition.
-        frames: frames or pages in the file; the first was taken.
+        frames: frames or pages in the file.
         orientation: the one that was applied, 1..8.
         reduction: 1, or 2, 4, 8 where the decoder reduced the picture on the way.
-        untouched: any plain decoder gets these very pixels from the file: it has this number of channels, 8 bits, no
-            transparency, orientation, foreign profile, further frames or damage.
+        untouched: any plain decoder gets these very pixels from the file: it has this number of channels, the depth
+            asked for, no transparency, orientation, foreign profile, further frames or damage.
     """
 
-    pixels: NDArray[np.uint8]
+    pixels: NDArray[np.uint8] | NDArray[np.uint16]
     source_width: int
     source_height: int
     format: str
@@ -96,49 +119,61 @@ def decode(
     background: tuple[int, int, int],
     limits: Limits,
     needed: Callable[[int, int], tuple[int, int]] | None = None,
+    depth: Literal[8, 16] = 8,
+    frame: int | None = None,
+    keep_damaged: bool = False,
 ) -> Picture:
-    """Decodes the first frame or page of an image file, judged by its content alone.
+    """Decodes one frame or page of an image file, judged by its content alone.
 
-    Depth is reduced to 8 bits, colours are converted to sRGB by the embedded profile, transparency is laid on the
-    background, the declared orientation is applied, in this order. Grey is repeated for three channels; for one
-    channel colours become BT.601 luma.
+    Samples are scaled to ``depth`` bits, colours are converted to sRGB by the embedded profile, transparency is laid
+    on the background, the declared orientation is applied, in this order. Grey is repeated for three channels; for
+    one channel colours become BT.601 luma.
 
     Args:
         data: the whole file.
         background: sRGB colour under transparent pixels.
         needed: given width and height of the upright source, the width and height that are enough; a decoder that can
             reduce on the way (JPEG) may then return a picture of 1/2, 1/4 or 1/8 that is no smaller.
+        depth: of the result. 8 reduces what is deeper; 16 keeps up to 16 bits, and scales fewer to the full range.
+        frame: which frame or page, as a viewer shows it: composited on its canvas. None: the first, flagged if there
+            are more.
+        keep_damaged: keep a JPEG with damaged data, flagged, unless a part of the picture is missing.
 
     Raises:
         SampleError: the file cannot become a picture; the reason says why.
         MemoryError: the process has not enough memory for a picture within the limits.
     """
-    header = read_header(data, limits)
-    decoder, run = DECODERS[header.format]
+    header = read_header(data, limits, frame or 0)
+    if header.frame and header.format not in _LATER:
+        raise SampleError(Reason.UNSUPPORTED, f"frames of {header.format} after the first")
+    decoder, run = (_LATER if header.frame else DECODERS)[header.format]
     orientation = header.orientation or 1
     if needed is not None and header.format == "jpeg":
         enough = needed(*oriented_size(header.width, header.height, orientation))
-        samples = jpeg.decode(data, header, oriented_size(*enough, orientation))
+        samples = jpeg.decode(data, header, oriented_size(*enough, orientation), keep_damaged=keep_damaged)
+    elif header.format == "jpeg":
+        samples = jpeg.decode(data, header, keep_damaged=keep_damaged)
     else:
         samples = run(data, header)
     if samples.reduction > 1:
         decoder = f"{decoder} 1/{samples.reduction}"
     flags = [*header.flags, *samples.flags]
-    values, noticed = to_uint8(samples)
+    values, noticed = to_uint16(samples) if depth == 16 else to_uint8(samples)
     flags += noticed
     alpha = values[..., -1] if samples.alpha else None
     colours = values[..., :-1] if samples.alpha else values
     if samples.model == "grey" and colours.ndim == 3:
         colours = colours[..., 0]
-    pixels, noticed = to_srgb(np.ascontiguousarray(colours), samples.model, header.icc)
+    convert = to_srgb16 if depth == 16 else to_srgb
+    pixels, noticed = convert(np.ascontiguousarray(colours), samples.model, header.icc)
     flags += noticed
-    if alpha is not None and int(alpha.min()) < 255:
+    if alpha is not None and int(alpha.min()) < np.iinfo(alpha.dtype).max:
         pixels = _laid_on(pixels, alpha, background, channels, samples.premultiplied)
         flags.append(Flag.ALPHA_COMPOSITED)
     if orientation != 1:
         flags.append(Flag.ORIENTED)
     if header.frames > 1:
-        flags.append(Flag.FIRST_FRAME)
+        flags.append(Flag.FIRST_FRAME if frame is None else Flag.FRAME)
     pixels = apply_orientation(_with_channels(pixels, channels), orientation)
     height, width = pixels.shape[:2]
     if samples.reduction > 1:
@@ -165,15 +200,21 @@ def _is_untouched(samples: Samples, channels: int, flags: list[Flag]) -> bool:
 def _laid_on(
     pixels: Array, alpha: Array, background: tuple[int, int, int], channels: int, premultiplied: bool
 ) -> Array:
+    deep = pixels.dtype == np.uint16
+    lay, colour = (composite16, tuple(level * 257 for level in background)) if deep else (composite, background)
     if pixels.ndim == 2:
         if channels == 1:
-            grey = int(luma(np.array([[background]], np.uint8))[0, 0])
-            return composite(pixels, alpha, (grey,), premultiplied=premultiplied)
+            grey = int(_luma(np.array([[colour]], pixels.dtype))[0, 0])
+            return lay(pixels, alpha, (grey,), premultiplied=premultiplied)
         pixels = _with_channels(pixels, 3)
-    return composite(pixels, alpha, background, premultiplied=premultiplied)
+    return lay(pixels, alpha, colour, premultiplied=premultiplied)
+
+
+def _luma(pixels: Array) -> Array:
+    return luma16(pixels) if pixels.dtype == np.uint16 else luma(pixels)
 
 
 def _with_channels(pixels: Array, channels: int) -> Array:
     if pixels.ndim == 2:
         return pixels[:, :, None] if channels == 1 else np.repeat(pixels[:, :, None], 3, axis=2)
-    return luma(pixels)[:, :, None] if channels == 1 else pixels
+    return _luma(pixels)[:, :, None] if channels == 1 else pixels

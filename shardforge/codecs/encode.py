@@ -18,7 +18,7 @@ _LONGEST_SIDE = {"jpg": 65500, "webp": 16383}
 
 
 def encode(
-    pixels: NDArray[np.uint8],
+    pixels: NDArray[np.uint8] | NDArray[np.uint16],
     *,
     format: Literal["jpg", "png", "webp", "npy"],
     quality: int,
@@ -27,7 +27,7 @@ def encode(
     """Encodes an image.
 
     Args:
-        pixels: uint8 [H, W, C], C is 1 or 3.
+        pixels: uint8 [H, W, C], C is 1 or 3; for ``png`` and ``npy`` also uint16.
         format: ``npy`` stores the array as it is; ``webp`` is lossy and stores grey as RGB.
         quality: 1..100, for ``jpg`` and ``webp``.
         subsampling: of the chroma, for ``jpg``.
@@ -39,12 +39,12 @@ def encode(
     longest = _LONGEST_SIDE.get(format)
     if longest is not None and max(width, height) > longest:
         raise SampleError(Reason.OVER_BUDGET, f"{width} x {height} pixels, {format} holds {longest} a side")
-    pixels = np.ascontiguousarray(pixels)
+    values: NDArray[Any] = np.ascontiguousarray(pixels)
     match format:
         case "jpg":
             return bytes(
                 simplejpeg.encode_jpeg(
-                    pixels,
+                    values,
                     quality,
                     "GRAY" if channels == 1 else "RGB",
                     "Gray" if channels == 1 else subsampling,
@@ -52,12 +52,12 @@ def encode(
                 )
             )
         case "png":
-            return bytes(imagecodecs.png_encode(pixels[:, :, 0] if channels == 1 else pixels, level=_PNG_LEVEL))
+            return bytes(imagecodecs.png_encode(values[:, :, 0] if channels == 1 else values, level=_PNG_LEVEL))
         case "webp":
-            colours = np.repeat(pixels, 3, axis=2) if channels == 1 else pixels
+            colours = np.repeat(values, 3, axis=2) if channels == 1 else values
             return bytes(imagecodecs.webp_encode(colours, level=quality, lossless=False, numthreads=1))
         case "npy":
-            return encode_array(pixels)
+            return encode_array(values)
 
 
 def encode_array(values: NDArray[Any]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 from shardforge.codecs import gif, isobmff, jpeg, others, png, pnm, tiff, webp
 from shardforge.codecs.limits import Limits
@@ -32,12 +33,13 @@ _READERS: dict[str, Callable[[bytes], Header]] = {
 }
 
 
-def read_header(data: bytes, limits: Limits) -> Header:
+def read_header(data: bytes, limits: Limits, frame: int = 0) -> Header:
     """Format, size, frames, orientation and profile of an image file; no pixel is decoded.
 
     Args:
         data: the whole file.
         limits: what the file may cost; judged here, so that a bomb never reaches a decoder.
+        frame: the frame or page that will be decoded.
 
     Raises:
         SampleError: ``empty``, ``not_an_image``, ``unsupported``, ``truncated``, ``corrupt``, ``bad_header`` or
@@ -56,13 +58,18 @@ def read_header(data: bytes, limits: Limits) -> Header:
     if read is None:
         raise SampleError(Reason.UNSUPPORTED, f"no decoder for {name}")
     try:
-        header = read(data)
+        header = tiff.read_header(data, frame) if name == "tiff" else read(data)
     except (struct.error, IndexError):
         raise SampleError(Reason.TRUNCATED, "the file ends inside the header") from None
     if header.width < 1 or header.height < 1:
         raise SampleError(Reason.BAD_HEADER, f"{header.width} x {header.height} pixels")
     _check(header, limits)
-    return header
+    if frame >= header.frames:
+        raise SampleError(Reason.TRUNCATED, f"{header.frames} frames where number {frame} is wanted")
+    if frame and name == "avif":
+        # The decoder reaches a later frame of a sequence only by keeping all of them.
+        _check(replace(header, pixel_bytes=header.pixel_bytes * header.frames), limits)
+    return replace(header, frame=frame)
 
 
 def _check(header: Header, limits: Limits) -> None:

@@ -208,7 +208,15 @@ def decode_avif(data: bytes, header: Header) -> Samples:
     """
     # As a sequence the decoder would decode every frame; under this brand it takes the primary item.
     still = data[:8] + b"avif" + data[12:] if data[8:12] == b"avis" else data
-    values = attempt(lambda: imagecodecs.avif_decode(still, numthreads=1))
+    return arranged(attempt(lambda: imagecodecs.avif_decode(still, numthreads=1)), data)
+
+
+def arranged(values: Array, data: bytes) -> Samples:
+    """Decoded values of an AVIF file, cropped as its primary item says.
+
+    Raises:
+        SampleError: ``corrupt`` for another size, or as :func:`read_avif_header`.
+    """
     item = _primary(data)
     if values.shape[:2] != (item.height, item.width):
         raise SampleError(Reason.CORRUPT, f"two sizes: {item.width} x {item.height} and {values.shape}")

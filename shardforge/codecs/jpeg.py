@@ -14,6 +14,7 @@ anything else                               fails as ``corrupt``
 ==========================================  =======================================================================
 
 The strict decoder stops at its first complaint, so a kept picture with ``corrupt_data`` may have further damage.
+On request what would fail as ``corrupt`` is kept too, ``suspect`` and ``corrupt_data``, if no part of it is missing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import imagecodecs
 import simplejpeg
 
 from shardforge.codecs.exif import exif_orientation
+from shardforge.codecs.jpeg_damage import reaches_the_end
 from shardforge.codecs.jpeg_segments import (
     APP0,
     APP14,
@@ -70,12 +72,15 @@ def read_header(data: bytes) -> Header:
     return Header("jpeg", frame.width, frame.height, 1, orientation, profile, flags=tuple(flags))
 
 
-def decode(data: bytes, header: Header, enough: tuple[int, int] | None = None) -> Samples:
+def decode(
+    data: bytes, header: Header, enough: tuple[int, int] | None = None, *, keep_damaged: bool = False
+) -> Samples:
     """Decodes the first picture of a file (the main one of an MPO or gain-map file).
 
     Args:
         enough: stored width and height that are enough: the picture then comes at 1/2, 1/4 or 1/8 if that is no
             smaller. All entropy-coded data are read all the same, so damage is found as in a full decode.
+        keep_damaged: keep a picture whose entropy-coded data are damaged, unless a part of it is missing.
 
     Raises:
         SampleError: as the module's table says; ``unsupported`` for JPEG-LS and unusual numbers of components.
@@ -97,7 +102,7 @@ def decode(data: bytes, header: Header, enough: tuple[int, int] | None = None) -
     try:
         values = _decoded(data, frame, reduction)
     except ValueError as error:
-        values, flags = _recover(data, frame, reduction, str(error))
+        values, flags = _recover(data, frame, reduction, str(error), keep_damaged)
     if values.shape[:2] != (-(-header.height // reduction), -(-header.width // reduction)):
         raise SampleError(Reason.CORRUPT, f"decodes to {values.shape[1]} x {values.shape[0]} at 1/{reduction}")
     if components == 1:
@@ -136,7 +141,9 @@ def _decoded(data: bytes, frame: Frame, reduction: int, *, strict: bool = True) 
     )
 
 
-def _recover(data: bytes, frame: Frame, reduction: int, complaint: str) -> tuple[Array, tuple[Flag, ...]]:
+def _recover(
+    data: bytes, frame: Frame, reduction: int, complaint: str, keep_damaged: bool
+) -> tuple[Array, tuple[Flag, ...]]:
     if "nsupported" in complaint:
         raise SampleError(Reason.UNSUPPORTED, complaint)
     layout = walk(data, whole=True)
@@ -151,9 +158,22 @@ def _recover(data: bytes, frame: Frame, reduction: int, complaint: str) -> tuple
     try:
         values = _decoded(essential, frame, reduction)
     except ValueError as error:
-        flags += _judge(str(error), layout)
+        try:
+            flags += _judge(str(error), layout)
+        except SampleError as lost:
+            whole = keep_damaged and lost.reason is Reason.CORRUPT and scans_complete(data, layout, frame)
+            if not whole or not _reaches_the_end(essential, frame, reduction):
+                raise
+            flags.append(Flag.CORRUPT_DATA)
         values = attempt(lambda: _decoded(essential, frame, reduction, strict=False))
     return values, (Flag.SUSPECT, *dict.fromkeys(flags)) if flags else ()
+
+
+def _reaches_the_end(essential: bytes, frame: Frame, reduction: int) -> bool:
+    def tolerant(data: bytes) -> Array:
+        return attempt(lambda: _decoded(data, frame, reduction, strict=False))
+
+    return reaches_the_end(essential, tolerant, reduction)
 
 
 def _is_essential(segment: Segment) -> bool:

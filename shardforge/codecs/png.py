@@ -48,11 +48,17 @@ def chunks(data: bytes) -> Iterator[Chunk]:
             return
 
 
+def chunk_of(kind: bytes, body: bytes) -> bytes:
+    """The bytes of a chunk."""
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
 def _whole(data: bytes, chunk: Chunk) -> bool:
     return chunk.end + 4 <= len(data)
 
 
-def _intact(data: bytes, chunk: Chunk) -> bool:
+def is_intact(data: bytes, chunk: Chunk) -> bool:
+    """Whether a chunk that is all there has the checksum of its content."""
     (stored,) = struct.unpack_from(">I", data, chunk.end)
     return bool(zlib.crc32(memoryview(data)[chunk.start + 4 : chunk.end]) == stored)
 
@@ -67,7 +73,7 @@ def read_header(data: bytes) -> Header:
         raise SampleError(Reason.TRUNCATED, "the file ends inside the header chunk")
     found = list(chunks(data))
     width, height, depth, colour, *_ = struct.unpack_from(">IIBBBBB", data, 16)
-    if not _intact(data, found[0]):
+    if not is_intact(data, found[0]):
         raise SampleError(Reason.CORRUPT, "wrong checksum in the header chunk")
     if not (0 < width < 2**31 and 0 < height < 2**31) or depth not in _DEPTHS.get(colour, ()):
         raise SampleError(Reason.BAD_HEADER, f"{width} x {height}, colour type {colour}, depth {depth}")
@@ -140,7 +146,7 @@ def _minimal(data: bytes, header_chunk: bytes, wanted: frozenset[bytes]) -> tupl
                 break
             if not _whole(data, chunk):
                 raise SampleError(Reason.TRUNCATED, f"the file ends inside {chunk.kind.decode('latin-1')}")
-            if not _intact(data, chunk):
+            if not is_intact(data, chunk):
                 raise SampleError(Reason.CORRUPT, f"wrong checksum in {chunk.kind.decode('latin-1')}")
             parts.append(data[chunk.start : chunk.end + 4])
     return b"".join((*parts, b"\0\0\0\0IEND\xaeB`\x82")), ended

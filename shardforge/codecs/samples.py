@@ -29,6 +29,7 @@ class Header:
         icc: the embedded colour profile, not yet validated.
         pixel_bytes: memory that one decoded pixel may take, at least the 8 of 16-bit RGBA.
         flags: what was noticed on the way.
+        frame: the frame or page that is meant; of pages the header tells the size, orientation and profile of this.
     """
 
     format: str
@@ -39,6 +40,7 @@ class Header:
     icc: bytes | None = None
     pixel_bytes: int = 8
     flags: tuple[Flag, ...] = ()
+    frame: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""TIFF (TIFF 6.0 and BigTIFF): header and decoding of the first page."""
+"""TIFF (TIFF 6.0 and BigTIFF): header and decoding of a page."""
 
 from __future__ import annotations
 
@@ -58,15 +58,44 @@ def _first_page(data: bytes) -> Directory:
     return page
 
 
-def read_header(data: bytes) -> Header:
-    """Size, pages, orientation and profile.
+def _pages(data: bytes) -> Iterator[tuple[int, Directory]]:
+    """The pages with their places in the chain: the first directory, and those that are no reduced copy or mask.
+
+    A directory that contradicts itself ends them.
+    """
+    for place, directory in enumerate(islice(directories(data), _MAX_PAGES)):
+        try:
+            page = place == 0 or is_page(directory.integer(_SUBFILE, 0))
+        except BadTagsError:
+            return
+        if page:
+            yield place, directory
+
+
+def is_page(subfile_type: int) -> bool:
+    """Whether a directory of this NewSubfileType (TIFF 6.0, section 8), other than the first, is a page."""
+    return not subfile_type & (_REDUCED | _MASK)
+
+
+def _page(data: bytes, number: int) -> tuple[int, Directory]:
+    """A page and its place in the chain of directories."""
+    if number == 0:
+        return 0, _first_page(data)
+    found = next(islice(_pages(data), number, None), None)
+    if found is None:
+        raise SampleError(Reason.TRUNCATED, f"no page {number}")
+    return found
+
+
+def read_header(data: bytes, frame: int = 0) -> Header:
+    """Size, orientation and profile of a page, and the number of pages.
 
     Raises:
         SampleError: ``truncated``, ``corrupt``, ``bad_header``, or ``unsupported`` for a camera's raw file,
             whose first page is only a preview.
     """
     with _tag_errors():
-        page = _first_page(data)
+        _, page = _page(data, frame)
         if (page.integer(_SUBFILE, 0) & _REDUCED and _SUB_DIRECTORIES in page.tags) or _DNG in page.tags:
             raise SampleError(Reason.UNSUPPORTED, "camera raw: the first page is a preview")
         width, height = page.integer(_WIDTH, 0), page.integer(_HEIGHT, 0)
@@ -79,12 +108,7 @@ def read_header(data: bytes) -> Header:
             raise SampleError(Reason.UNSUPPORTED, f"{samples} samples per pixel, depth {page.integer(_DEPTH, 1)}")
         orientation = page.integer(ORIENTATION, 1)
         profile = page.raw(_ICC) or None
-        frames = 0
-        for other in islice(directories(data), _MAX_PAGES):
-            try:
-                frames += not other.integer(_SUBFILE, 0) & (_REDUCED | _MASK)
-            except BadTagsError:
-                break
+        frames = sum(1 for _ in _pages(data))
     valid = 0 <= orientation <= 8
     return Header(
         "tiff",
@@ -98,10 +122,10 @@ def read_header(data: bytes) -> Header:
     )
 
 
-def _stored(data: bytes, page: Directory, as_rgb: bool = False) -> Array:
-    """The first page as [H, W] or [H, W, C], in the file's own orientation."""
+def _stored(data: bytes, page: Directory, place: int, as_rgb: bool = False) -> Array:
+    """The page at a place in the chain as [H, W] or [H, W, C], in the file's own orientation."""
     try:
-        values = attempt(lambda: imagecodecs.tiff_decode(data, 0, asrgb=as_rgb))
+        values = attempt(lambda: imagecodecs.tiff_decode(data, place, asrgb=as_rgb))
     except SampleError as error:
         if error.reason is Reason.CORRUPT and _ends_early(page):
             raise SampleError(Reason.TRUNCATED, error.detail) from None
@@ -137,7 +161,7 @@ def _with_one(data: bytes, page: Directory, number: int) -> bytes:
 
 
 def decode(data: bytes, header: Header) -> Samples:
-    """Decodes the first page.
+    """Decodes the page that the header is of.
 
     White is 2^BitsPerSample - 1 (TIFF 6.0, section 4); float, signed and wider samples have no range.
 
@@ -145,19 +169,19 @@ def decode(data: bytes, header: Header) -> Samples:
         SampleError: ``truncated``, ``corrupt``, ``bad_header`` or ``unsupported``.
     """
     with _tag_errors():
-        page = _first_page(data)
+        place, page = _page(data, header.frame)
         samples = page.integer(_SAMPLES, 1)
         photometric = page.integer(_PHOTOMETRIC, 2 if samples >= 3 else 1)
         jpeg = page.integer(_COMPRESSION, 1) == _JPEG
         if photometric == _YCBCR and not jpeg:
             # This interface of the decoder would apply a part of the orientations.
-            values = _stored(_with_one(data, page, ORIENTATION), page, as_rgb=True)
+            values = _stored(_with_one(data, page, ORIENTATION), page, place, as_rgb=True)
             return Samples(values[:, :, :3], "rgb")
         if photometric == _PALETTE:
-            return Samples(_coloured(_stored(data, page), page), "rgb")
+            return Samples(_coloured(_stored(data, page, place), page), "rgb")
         # Declared as grey, ink comes as it is; the decoder would convert it without the profile.
         ink = photometric == _INK and not jpeg
-        values = _stored(_with_one(data, page, _PHOTOMETRIC) if ink else data, page)
+        values = _stored(_with_one(data, page, _PHOTOMETRIC) if ink else data, page, place)
         if jpeg and photometric in (_YCBCR, _INK):
             # The decoder has converted these to RGB(A) already.
             return Samples(values[:, :, :3], "rgb")
@@ -211,5 +235,5 @@ def decode_labels(data: bytes) -> Array:
         page = _first_page(data)
         if page.integer(_COMPRESSION, 1) == _JPEG:
             raise SampleError(Reason.UNSUPPORTED, "labels in lossy JPEG compression")
-        values = _stored(data, page)
+        values = _stored(data, page, 0)
     return values.astype(np.uint8) if values.dtype == np.bool_ else values

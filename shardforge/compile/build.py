@@ -22,6 +22,7 @@ from shardforge.compile import plan
 from shardforge.compile.commit import commit
 from shardforge.compile.engines.local import Failure, Progress, WorkerPool
 from shardforge.compile.existing import find_existing
+from shardforge.compile.frames import expand_frames
 from shardforge.compile.options import BuildOptions, resolve
 from shardforge.compile.plan import Draft, PlannedShard
 from shardforge.compile.progress import Console, Reporter, Silent
@@ -43,7 +44,7 @@ from shardforge.recipe import Recipe, RunOptions
 from shardforge.shards.layout import MANIFEST, is_own_file
 from shardforge.shards.manifest import Manifest
 from shardforge.shards.tar import END_OF_ARCHIVE
-from shardforge.sources.item import UnknownFile
+from shardforge.sources.item import UnknownFile, frame_name
 from shardforge.sources.scan import Scan, SourceOptions, scan
 from shardforge.storage import FolderLock, explain
 
@@ -91,7 +92,7 @@ def build(
 def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run: bool) -> BuildReport:
     began = time.monotonic()
     _check_folders(source, out)
-    found = scan(source, _source_options(recipe))
+    found = expand_frames(scan(source, _source_options(recipe)), source, recipe)
     draft = plan.draft(found, recipe)
     for line in describe_plan(draft, found.unknown):
         reporter.say(line)
@@ -190,10 +191,12 @@ def _clear(out: Path, staging: Staging) -> None:
 
 def _measure(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run: RunOptions) -> int:
     """Bytes a sample takes in a tar, from a seeded trial of a few items in a worker process."""
-    names, problems = draft.rows["source"], draft.rows["problem"]
+    rows = draft.rows.select(["source", "frame"]).to_pylist()
+    names = [frame_name(row["source"], row["frame"]) for row in rows]
+    problems = draft.rows["problem"]
     good = (i for i in range(len(names)) if not problems[i].is_valid)
     seed = draft.recipe.seed
-    chosen = heapq.nsmallest(_TRIAL_ITEMS, good, key=lambda i: keyed_hash(seed, "trial", names[i].as_py()))
+    chosen = heapq.nsmallest(_TRIAL_ITEMS, good, key=lambda i: keyed_hash(seed, "trial", names[i]))
     if not chosen:
         return _GUESS
     trial = Staging(staging.folder / "trial")

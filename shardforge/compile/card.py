@@ -41,6 +41,7 @@ def card(manifest: Manifest) -> str:
     lines += [
         "",
         f"Images: {manifest.channels} channel{'s' * (manifest.channels != 1)}, format `{recipe['format']}`.",
+        f"Depth: {manifest.depth} bits.",
         f"Resize: `{recipe['resize']}`, size {size}, filter `{recipe['resampler']}`.",
         "",
         "`dataset.json` is the manifest with checksums, pixel statistics and the complete recipe. The parquet file",

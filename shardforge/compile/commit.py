@@ -79,5 +79,5 @@ def _finish_split(out: Path, split: str, record: PlanRecord, results: Sequence[S
             ShardInfo(result.name, result.samples, result.bytes, result.sha256, result.parquet_sha256)
             for result in results
         ),
-        stats=PixelStatistics.of(merge(histograms, record.channels)),
+        stats=PixelStatistics.of(merge(histograms, record.channels, record.depth)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ def digest_inputs(items: Iterable[Item]) -> InputDigests:
         files = sorted(item.files.items())
         described = [
             item.source,
+            item.frame,
+            item.frames,
             [[field, file.path, file.size] for field, file in files],
             item.label,
             item.group,
@@ -75,9 +78,13 @@ def contents_differ(root: Path, recorded: Iterable[Mapping[str, Any]], items: Ma
             that could not be read then have no digest and are passed over.
         items: source → item now.
     """
+    checked = set()
     for row in recorded:
-        if row["source_sha256"] is None:
+        seen = (row["source"], row["source_sha256"], row["sidecar_sha256"])
+        # The frames of one file share its bytes.
+        if row["source_sha256"] is None or seen in checked:
             continue
+        checked.add(seen)
         item = items[row["source"]]
         paths = {field: root / file.path for field, file in item.files.items()}
         main = paths.pop("image", None)
@@ -99,9 +106,16 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
         _count("added", [source for source in now if source not in before]),
         _count("removed", [source for source in before if source not in now]),
         _count("changed in size", [source for source, item in now.items() if _resized(before.get(source), item)]),
+        _count("with another number of frames", _reframed(old, items)),
     ]
     told = ", ".join(part for part in parts if part)
     return told or "labels, groups, sidecar files or table columns differ"
+
+
+def _reframed(old: pa.Table, items: Sequence[Item]) -> list[str]:
+    """Sources that had and have items, but not as many."""
+    before, now = Counter(old["source"].to_pylist()), Counter(item.source for item in items)
+    return [source for source, count in now.items() if before[source] not in (0, count)]
 
 
 def _resized(row: Mapping[str, Any] | None, item: Item) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from shardforge.shards.catalogue import Flag, Reason, Status
 from shardforge.shards.metadata import Outcome
-from shardforge.shards.statistics import LEVELS, Histogram
+from shardforge.shards.statistics import Histogram, width
 from shardforge.shards.tar import Extent
 
 _ROWS = 256
@@ -30,14 +30,14 @@ class Journal:
     Args:
         folder: the staging folder.
         shard: the shard's name.
-        channels: of the images.
+        channels, depth: of the images.
         keep: go on with what is there; otherwise start anew.
     """
 
-    def __init__(self, folder: Path, shard: str, channels: int, *, keep: bool) -> None:
+    def __init__(self, folder: Path, shard: str, channels: int, *, depth: int = 8, keep: bool) -> None:
         self._rows_path, self._hist_path = folder / f"{shard}.rows", folder / f"{shard}.hist"
-        self._shape = (channels, LEVELS)
-        self._record = channels * LEVELS * np.dtype(np.uint32).itemsize
+        self._shape = (channels, width(depth))
+        self._record = channels * width(depth) * np.dtype(np.uint32).itemsize
         self.tar_size = 0
         self.count = 0
         if keep and self._rows_path.exists():
@@ -73,7 +73,7 @@ class Journal:
         return [_unpack(json.loads(line)["outcome"]) for line in self._lines()]
 
     def histogram(self) -> Histogram:
-        """The sum of all recorded counts [channels, 256]."""
+        """The sum of all recorded counts [channels, 256], or wider for 16 bits."""
         total = np.zeros(self._shape, np.int64)
         with open(self._hist_path, "rb") as file:
             while block := file.read(_ROWS * self._record):

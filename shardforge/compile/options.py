@@ -22,6 +22,9 @@ class BuildOptions(TypedDict, total=False):
     reencode: str
     quality: int
     subsampling: str
+    depth: int
+    frames: str
+    damage: str
     table: str | Path
     path: str
     label: str | Sequence[str]
@@ -44,6 +47,7 @@ class BuildOptions(TypedDict, total=False):
     keys: str
     max_pixels: int
     max_frames: int
+    max_total_pixels: int
     max_source_bytes: int | str
     workers: int
     max_errors: int | str
@@ -52,7 +56,12 @@ class BuildOptions(TypedDict, total=False):
     overwrite: bool
 
 
-_LIMITS = {"max_pixels": "pixels", "max_frames": "frames", "max_source_bytes": "source_bytes"}
+_LIMITS = {
+    "max_pixels": "pixels",
+    "max_frames": "frames",
+    "max_total_pixels": "total_pixels",
+    "max_source_bytes": "source_bytes",
+}
 
 
 def resolve(recipe: str | Path | Recipe | None, options: BuildOptions) -> Recipe:

@@ -106,6 +106,8 @@ def draft(scan: Scan, recipe: Recipe) -> Draft:
     columns: dict[str, pa.Array] = {
         "key": pa.array([keys[i] for i in order], pa.string()),
         "source": pa.array([items[i].source for i in order], pa.string()),
+        "frame": pa.array([items[i].frame for i in order], pa.int32()),
+        "frames": pa.array([items[i].frames for i in order], pa.int32()),
         "group": pa.array([items[i].group for i in order], pa.string()),
         "split": pa.array([splits[i] for i in order], pa.string()),
         "label": pa.array([labelling.values[i] for i in order], label_type),
@@ -255,9 +257,7 @@ def _order(items: Sequence[Item], splits: Sequence[str], recipe: Recipe) -> list
     A hash per item, not one permutation: further data leaves the relative order of what was there, and no
     random generator's stream is relied upon.
     """
-    place = (
-        [keyed_hash(recipe.seed, "shuffle", item.source) for item in items] if recipe.shuffle else range(len(items))
-    )
+    place = [keyed_hash(recipe.seed, "shuffle", item.name) for item in items] if recipe.shuffle else range(len(items))
     return sorted(range(len(items)), key=lambda i: (splits[i] != "train", splits[i], place[i], i))
 
 
@@ -275,13 +275,14 @@ def _keys(
     longest = MAX_NAME - 1 - max(len(name) for name in fields)
     taken: set[str] = set()
     for i, item in enumerate(items):
-        if item.key is None or not is_key(item.key) or len(item.key) > longest:
+        key = item.key if item.key is None or item.frames == 1 else f"{item.key}-{item.frame:05d}"
+        if key is None or not is_key(key) or len(key) > longest:
             problems[i] = Reason.BAD_KEY
-        elif item.key in taken:
+        elif key in taken:
             problems[i] = Reason.DUPLICATE_KEY
         else:
-            taken.add(item.key)
-            keys[i] = item.key
+            taken.add(key)
+            keys[i] = key
     return keys, problems
 
 
@@ -315,7 +316,7 @@ def _user_columns(
     items: Sequence[Item], found: Mapping[str, pa.DataType], reserved: Sequence[str]
 ) -> tuple[dict[str, pa.Array], list[str]]:
     """The user's columns as arrays in item order; a name that the format uses itself gets the prefix ``user_``."""
-    taken = {*reserved, "problem", "detail", "caption", "files"}
+    taken = {*reserved, "problem", "detail", "caption", "files", "frames"}
     columns: dict[str, pa.Array] = {}
     notes = []
     for name, kind in found.items():

@@ -15,7 +15,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from shardforge.codecs.decode import Picture, decode
 from shardforge.codecs.encode import encode, encode_mask
@@ -24,11 +23,12 @@ from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.strip import strip_metadata
 from shardforge.compile.inputs import sidecar_digest
 from shardforge.errors import SampleError
-from shardforge.geometry.resize import Placement, place, resize_image, resize_mask
+from shardforge.geometry.resize import Pixels, Placement, place, resize_image, resize_mask
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Flag, Reason, Status
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
 from shardforge.shards.metadata import Outcome
+from shardforge.shards.moments import tally
 from shardforge.shards.statistics import LEVELS, Histogram
 
 _CONTENT_FORMATS = {"jpg": "jpeg", "png": "png", "webp": "webp"}
@@ -56,7 +56,8 @@ class SampleSettings:
 
 @dataclass(frozen=True)
 class PlannedItem:
-    """One row of the plan. ``files`` maps a field to (path below the source folder, size in bytes)."""
+    """One row of the plan. ``files`` maps a field to (path below the source folder, size in bytes); of ``frames``
+    samples that the main file makes, this is number ``frame``."""
 
     key: str | None
     source: str
@@ -66,6 +67,8 @@ class PlannedItem:
     caption: str | None = None
     problem: Reason | None = None
     detail: str | None = None
+    frame: int = 0
+    frames: int = 1
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Sample:
     Attributes:
         outcome: all but the places in the shard.
         members: field → payload; empty unless the item succeeded.
-        histogram: counts [channels, 256] of the stored pixels before encoding, or None.
+        histogram: counts of the stored pixels before encoding, [channels, 256] or wider for 16 bits, or None.
         detail: what happened, for the log.
     """
 
@@ -99,15 +102,17 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
         known = replace(known, source_bytes=len(raw["image"]), source_sha256=digests.pop("image"))
         known = replace(known, sidecar_sha256=sidecar_digest(digests))
-        picture = _decode(raw["image"], settings)
+        picture = _decode(raw["image"], settings, item.frame if item.frames > 1 else None)
         known = replace(
             known,
             original_width=picture.source_width,
             original_height=picture.source_height,
             original_format=picture.format,
+            n_frames=picture.frames,
             decoder=picture.decoder,
             flags=_flags(picture, item.source),
         )
+        _refuse_unwanted(picture, settings.recipe)
         return _finish(item, raw, picture, known, settings)
     except SampleError as error:
         return Sample(replace(known, status=Status.FAILED, reason=error.reason), detail=error.detail)
@@ -174,7 +179,15 @@ def _place(width: int, height: int, settings: SampleSettings) -> Placement:
     )
 
 
-def _decode(data: bytes, settings: SampleSettings) -> Picture:
+def _refuse_unwanted(picture: Picture, recipe: Recipe) -> None:
+    """Fails what decodes well enough, but the recipe wants otherwise."""
+    if recipe.frames == "reject" and picture.frames > 1:
+        raise SampleError(Reason.SEVERAL_FRAMES, f"{picture.frames} frames or pages")
+    if recipe.damage == "strict" and Flag.SUSPECT in picture.flags:
+        raise SampleError(Reason.SUSPECT, ", ".join(picture.flags))
+
+
+def _decode(data: bytes, settings: SampleSettings, frame: int | None) -> Picture:
     recipe = settings.recipe
 
     def needed(width: int, height: int) -> tuple[int, int]:
@@ -186,7 +199,14 @@ def _decode(data: bytes, settings: SampleSettings) -> Picture:
         return math.ceil(_MARGIN * placement.inner_width), math.ceil(_MARGIN * placement.inner_height)
 
     picture = decode(
-        data, channels=recipe.channels, background=recipe.background, limits=settings.limits, needed=needed
+        data,
+        channels=recipe.channels,
+        background=recipe.background,
+        limits=settings.limits,
+        needed=needed,
+        depth=recipe.depth,
+        frame=frame,
+        keep_damaged=recipe.damage == "keep",
     )
     if recipe.format == "keep" and picture.format != _CONTENT_FORMATS[settings.image_field]:
         raise SampleError(Reason.WRONG_FORMAT, f"{picture.format} in a dataset of {settings.image_field}")
@@ -201,7 +221,7 @@ def _flags(picture: Picture, source: str) -> tuple[Flag, ...]:
 
 
 def _image_payload(
-    data: bytes, picture: Picture, pixels: npt.NDArray[np.uint8], placement: Placement, settings: SampleSettings
+    data: bytes, picture: Picture, pixels: Pixels, placement: Placement, settings: SampleSettings
 ) -> tuple[bytes, bool]:
     """The main payload, and whether it is the file's own encoding: no second lossy generation without need."""
     recipe = settings.recipe
@@ -291,8 +311,10 @@ def _checked_array(data: bytes) -> bytes:
     return data
 
 
-def count_levels(pixels: npt.NDArray[np.uint8]) -> Histogram:
-    """Counts [channels, 256] of uint8 pixels [height, width, channels]."""
+def count_levels(pixels: Pixels) -> Histogram:
+    """Counts [channels, 256] of uint8 pixels [height, width, channels]; of uint16 pixels what :func:`tally` gives."""
+    if pixels.dtype == np.uint16:
+        return tally(pixels)
     channels = pixels.shape[2]
     if pixels.shape[0] * pixels.shape[1] < _EXACT_FLOAT32:
         counts = [cv2.calcHist([pixels], [channel], None, [LEVELS], [0, LEVELS]) for channel in range(channels)]

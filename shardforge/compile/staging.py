@@ -38,7 +38,7 @@ class ShardResult:
         bytes, sha256: of the tar.
         source_bytes: of the main source files that were read.
         reasons: reason → failed items.
-        histogram: counts [channels][256].
+        histogram: counts [channels][256], or wider for 16 bits.
     """
 
     name: str
@@ -87,6 +87,10 @@ class PlanRecord:
     @property
     def channels(self) -> int:
         return self.settings.recipe.channels
+
+    @property
+    def depth(self) -> int:
+        return self.settings.recipe.depth
 
 
 class Staging:
@@ -188,7 +192,7 @@ def _parse_plan(path: Path, mtime_ns: int) -> PlanRecord:
 
 def planned_items(batch: pa.RecordBatch) -> list[PlannedItem]:
     """The rows of a shard task as items."""
-    names = ["key", "source", "files", "label", "label_name", "caption", "problem", "detail"]
+    names = ["key", "source", "frame", "frames", "files", "label", "label_name", "caption", "problem", "detail"]
     rows = pa.Table.from_batches([batch]).select(names).to_pylist()
     return [
         PlannedItem(

@@ -102,7 +102,7 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
     settings = record.settings
     batch = staging.batch(task.batch)
     items = planned_items(batch)
-    journal = Journal(staging.folder, task.shard, record.channels, keep=task.resume)
+    journal = Journal(staging.folder, task.shard, record.channels, depth=record.depth, keep=task.resume)
     path = staging.folder / f"{task.shard}.tar"
     writer = TarWriter(path, keep=journal.tar_size)
     failed = sum(outcome.status is Status.FAILED for outcome in journal.outcomes()) if journal.count else 0

@@ -142,24 +142,26 @@ def _scaled(width: int, height: int, target: int, by_width: bool, enlarge: bool)
 
 
 Box = tuple[float, float, float, float]
+Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 def resize_image(
-    pixels: NDArray[np.uint8],
+    pixels: Pixels,
     placement: Placement,
     resampler: Resampler,
     background: tuple[int, int, int],
     box: Box | None = None,
-) -> NDArray[np.uint8]:
+) -> Pixels:
     """Resizes with an antialiased kernel (support grows with the reduction) and lays the result on the canvas.
 
     Args:
-        pixels: uint8 [H, W, C], C is 1 or 3, of the placement's source size, or the whole picture in another size.
-        background: colour of the canvas around the picture; its BT.601 luma for one channel.
+        pixels: uint8 or uint16 [H, W, C], C is 1 or 3, of the placement's source size, or the whole picture in
+            another size.
+        background: 8-bit colour of the canvas around the picture; its BT.601 luma for one channel.
         box: left, top, right and bottom of the source in ``pixels``, if these have another size.
 
     Returns:
-        uint8 [placement.height, placement.width, C], C-contiguous; the same object if nothing changes.
+        [placement.height, placement.width, C] of the same dtype, C-contiguous; the same object if nothing changes.
     """
     if box is None:
         _check(pixels, placement)
@@ -169,16 +171,31 @@ def resize_image(
     inner_size = (placement.inner_width, placement.inner_height)
     inner = pixels
     if box is not None or inner_size != (placement.source_width, placement.source_height):
-        picture = Image.fromarray(pixels if channels == 3 else pixels[:, :, 0])
-        resized = np.asarray(picture.resize(inner_size, _KERNELS[resampler], box))
-        inner = resized if channels == 3 else resized[:, :, None]
+        if pixels.dtype == np.uint16:
+            inner = _resized16(pixels, inner_size, resampler, box)
+        else:
+            picture = Image.fromarray(pixels if channels == 3 else pixels[:, :, 0])
+            resized = np.asarray(picture.resize(inner_size, _KERNELS[resampler], box))
+            inner = resized if channels == 3 else resized[:, :, None]
     if inner_size == (placement.width, placement.height):
         return inner
-    colour = background if channels == 3 else (_grey(background),)
-    canvas = np.empty((placement.height, placement.width, channels), np.uint8)
+    scale = 257 if pixels.dtype == np.uint16 else 1
+    red, green, blue = (level * scale for level in background)
+    colour = (red, green, blue) if channels == 3 else (_grey((red, green, blue)),)
+    canvas: Pixels = np.empty((placement.height, placement.width, channels), pixels.dtype)
     canvas[:] = colour
     canvas[_inside(placement)] = inner
     return canvas
+
+
+def _resized16(pixels: Pixels, size: tuple[int, int], resampler: Resampler, box: Box | None) -> Pixels:
+    """Channel by channel in float32, whose 24 bits lose nothing of 16 that survives the rounding at the end."""
+    inner = np.empty((size[1], size[0], pixels.shape[2]), np.uint16)
+    for channel in range(pixels.shape[2]):
+        plane = Image.fromarray(pixels[:, :, channel].astype(np.float32))
+        values = np.asarray(plane.resize(size, _KERNELS[resampler], box))
+        inner[:, :, channel] = np.clip(np.rint(values), 0, 65535)
+    return inner
 
 
 def _grey(colour: tuple[int, int, int]) -> int:

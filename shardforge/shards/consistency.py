@@ -59,6 +59,9 @@ def _stats_problems(stats: PixelStatistics, channels: int) -> list[str]:
     shaped = len(rows) == channels and all(len(row) == LEVELS and all(0 <= n < 2**63 for n in row) for row in rows)
     if not shaped or len({sum(row) for row in rows}) != 1:
         return ["the histogram has not the shape of the images"]
-    if PixelStatistics.of(np.array(rows, np.int64)) != stats:
+    if stats.sums is not None:
+        if PixelStatistics.of_sums(rows, stats.sums) != stats:
+            return ["mean and std are not those of the sums and the histogram"]
+    elif PixelStatistics.of(np.array(rows, np.int64)) != stats:
         return ["mean and std are not those of the histogram"]
     return []

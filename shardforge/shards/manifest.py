@@ -113,6 +113,11 @@ class Manifest:
         return next(name for name, info in self.fields.items() if info.kind == "image")
 
     @property
+    def depth(self) -> int:
+        """Bits per sample of the images, 8 or 16."""
+        return 16 if self.recipe.get("depth") == 16 else 8
+
+    @property
     def items(self) -> int:
         return sum(split.items for split in self.splits.values())
 

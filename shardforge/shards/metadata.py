@@ -23,6 +23,7 @@ class Outcome:
         width, height, channels: of the stored image, in pixels.
         original_width, original_height: of the source image, upright, in pixels.
         original_format: of the source's content (``jpeg``, ``png``, …).
+        n_frames: frames or pages in the source file.
         bytes, sha256: size and digest of the main payload.
         source_bytes, source_sha256: size and digest of the main source file.
         sidecar_sha256: one digest over the sidecar files, or None when there are none.
@@ -41,6 +42,7 @@ class Outcome:
     original_width: int | None = None
     original_height: int | None = None
     original_format: str | None = None
+    n_frames: int | None = None
     bytes: int | None = None
     sha256: str | None = None
     source_bytes: int | None = None
@@ -64,6 +66,7 @@ _PLANNED: tuple[tuple[str, pa.DataType], ...] = (
 )
 _SOURCE: tuple[tuple[str, pa.DataType], ...] = (
     ("source", pa.string()),
+    ("frame", pa.int32()),
     ("group", pa.string()),
     ("split", pa.string()),
 )
@@ -74,6 +77,7 @@ _LEARNED: tuple[tuple[str, pa.DataType], ...] = (
     ("original_width", pa.int32()),
     ("original_height", pa.int32()),
     ("original_format", pa.string()),
+    ("n_frames", pa.int32()),
     ("bytes", pa.int64()),
     ("sha256", pa.string()),
     ("source_bytes", pa.int64()),

@@ -40,8 +40,8 @@ class Item:
 
     Attributes:
         source: name of the main file, relative to the source folder, NFC-normalised and valid Unicode. No two files
-            have the same; only several rows of a table that name one file share it. A table's path as it stands
-            there, if it leads outside.
+            have the same; only several rows of a table that name one file, and frames of one file, share it. A
+            table's path as it stands there, if it leads outside.
         files: field → file; the main file has the field ``image``, sidecars their own (``mask.png``, ``json``,
             ``txt``). Without ``image`` where the file that a table names is missing or outside.
         label: see :data:`Label`.
@@ -51,6 +51,7 @@ class Item:
         caption: text for the ``txt`` member, or None; it goes before a ``txt`` file.
         columns: further columns of the user's table, None where a cell is empty.
         problem: why the item fails already, or None; ``detail`` is for the log.
+        frame, frames: of ``frames`` items that the main file makes, this is number ``frame``.
     """
 
     source: str
@@ -63,6 +64,18 @@ class Item:
     columns: Mapping[str, Any] = field(default_factory=dict)
     problem: Reason | None = None
     detail: str = ""
+    frame: int = 0
+    frames: int = 1
+
+    @property
+    def name(self) -> str:
+        """What tells this item from others of the source (but for rows of a table that name one file)."""
+        return frame_name(self.source, self.frame)
+
+
+def frame_name(source: str, frame: int) -> str:
+    """The name of a frame; the first has that of the file."""
+    return f"{source}\0{frame}" if frame else source
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Training-time transforms of single images: NumPy uint8 [H, W, C] → NumPy uint8 [H, W, C], C-contiguous.
+"""Training-time transforms of single images: NumPy uint8 or uint16 [H, W, C] → the same type, C-contiguous.
 
 Random ones draw from the ``generator`` that they are given and from nothing else.
 """
@@ -6,6 +6,7 @@ Random ones draw from the ``generator`` that they are given and from nothing els
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from shardforge.errors import UsageError
 
-Image = npt.NDArray[np.uint8]
+Image = npt.NDArray[Any]
 Size = int | tuple[int, int]
 
 _TRIES = 10

@@ -45,7 +45,8 @@ class ShardDataset(IterableDataset[Any]):
         fields: names of the fields to give: ``image``, ``label``, ``key``, any stored member (``txt``, ``json``,
             ``mask``), any parquet column, and ``valid`` to choose its place in a tuple. Default: image, and label
             where the dataset has one.
-        transform: one callable or a list, applied to the image, NumPy uint8 [H, W, C] in RGB order. One with a
+        transform: one callable or a list, applied to the image, NumPy uint8 (uint16 in a dataset of that
+            depth) [H, W, C] in RGB order. One with a
             parameter ``generator`` is given a ``numpy.random.Generator`` that depends on (seed, epoch, place in the
             order) alone. For one that draws from the global generators of Python, NumPy or torch, those are seeded
             likewise in worker processes; in the training process they are left alone, and draws not reproducible.
@@ -68,9 +69,9 @@ class ShardDataset(IterableDataset[Any]):
         names: the fields in the order of a tuple.
 
     Yields:
-        Dicts by field. ``image``: uint8 [H, W, C] (or what the transform makes of it); ``label``: int64 for classes,
-        float32 [K] of zeros and ones for several, float32 (scalar or [D]) for numbers; numbers are tensors, texts
-        strings. Batches have one more dimension in front, and lists of texts. With ``tail="mask"`` or
+        Dicts by field. ``image``: uint8 or uint16 [H, W, C] (or what the transform makes of it); ``label``: int64 for
+        classes, float32 [K] of zeros and ones for several, float32 (scalar or [D]) for numbers; numbers are tensors,
+        texts strings. Batches have one more dimension in front, and lists of texts. With ``tail="mask"`` or
         ``on_error="mask"`` also ``valid`` (bool).
 
     Raises:

@@ -35,17 +35,19 @@ class Undecodable(ValueError):
         self.tolerable = tolerable
 
 
-def decode(payload: memoryview, field: str, info: FieldInfo, channels: int, *, strict: bool = True) -> Any:
+def decode(
+    payload: memoryview, field: str, info: FieldInfo, channels: int, *, depth: int = 8, strict: bool = True
+) -> Any:
     """The value of a stored field.
 
     Args:
         payload: the member's bytes.
         field: its name; the part after the last dot is the format.
-        channels: of the dataset's images, 1 or 3.
+        channels, depth: of the dataset's images: 1 or 3; 8 or 16 bits.
         strict: refuse a JPEG about whose data the decoder has something to say.
 
     Returns:
-        By ``info.kind``: ``image`` uint8 [H, W, C] in RGB order, as stored (``npy``: any plain dtype); ``mask`` uint8
+        By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
         or uint16 [H, W]; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what the JSON says.
 
     Raises:
@@ -53,7 +55,7 @@ def decode(payload: memoryview, field: str, info: FieldInfo, channels: int, *, s
     """
     form = field.rpartition(".")[2]
     if info.kind == "image":
-        return _image(payload, form, channels, strict)
+        return _image(payload, form, channels, depth, strict)
     if info.kind == "mask":
         return _mask(payload, form)
     if info.kind == "array":
@@ -68,7 +70,7 @@ def decode(payload: memoryview, field: str, info: FieldInfo, channels: int, *, s
         raise Undecodable(f"no valid {info.kind} ({error})") from None
 
 
-def _image(payload: memoryview, form: str, channels: int, strict: bool) -> Array:
+def _image(payload: memoryview, form: str, channels: int, depth: int, strict: bool) -> Array:
     if form == "jpg":
         return _jpeg(payload, channels, strict)
     if form == "npy":
@@ -77,7 +79,10 @@ def _image(payload: memoryview, form: str, channels: int, strict: bool) -> Array
         if image.ndim != 3 or image.shape[2] != channels:
             raise Undecodable(f"an array of shape {array.shape} where [H, W, {channels}] belongs")
         return image
-    image = _raster(payload, form, cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE)
+    how = cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE
+    image = _raster(payload, form, how | cv2.IMREAD_ANYDEPTH if depth == 16 else how)
+    if depth == 16 and image.dtype != np.uint16:
+        raise Undecodable("a picture of 8 bits where 16 belong")
     if channels == 1:
         return image[..., None]
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))

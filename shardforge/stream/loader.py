@@ -19,7 +19,8 @@ from shardforge.stream.share import Tail
 
 
 class ShardLoader:
-    """Iterates over batches of one split: dicts of uint8 [B, H, W, C] images, labels and whatever else is asked for.
+    """Iterates over batches of one split: dicts of uint8 or uint16 [B, H, W, C] images, labels and whatever else is
+    asked for.
 
     One pass is one epoch; the next pass reads the next epoch, unless :meth:`set_epoch` says otherwise. A pass
     that was left before its last batch does not count: the next one reads the same epoch from its start. Worker

@@ -1,4 +1,4 @@
-"""uint8 batches → floats, on the device where the model is."""
+"""uint8 or uint16 batches → floats, on the device where the model is."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.reader import Dataset
 
 _TRAIN = "train"
+_WHITES = {torch.uint8: 255, torch.uint16: 65535}
 
 
 class Normalize(nn.Module):
-    """(x / 255 - mean) / std per channel, computed in float32 whatever the autocast, then cast to ``dtype``.
+    """(x / white - mean) / std per channel, computed in float32 whatever the autocast, then cast to ``dtype``.
+
+    White is 255 for uint8 and 65535 for uint16; for other types it is ``white``.
 
     Args:
         mean, std: per channel, in units of the full range (0 … 1). A constant channel (std 0) is centred only.
         dtype: of the result: float32, float16 or bfloat16.
         memory_format: of the result, ``torch.contiguous_format`` or ``torch.channels_last``.
+        white: the value of full intensity in images that are neither uint8 nor uint16.
     """
 
     mean: torch.Tensor
@@ -36,11 +40,12 @@ class Normalize(nn.Module):
         std: Sequence[float],
         dtype: torch.dtype = torch.float32,
         memory_format: torch.memory_format = torch.contiguous_format,
+        white: int = 255,
     ) -> None:
         super().__init__()
         if len(mean) != len(std) or not mean or any(value < 0 for value in std):
             raise UsageError(f"mean={tuple(mean)} and std={tuple(std)}: one number per channel each")
-        self.dtype, self.memory_format = dtype, memory_format
+        self.dtype, self.memory_format, self.white = dtype, memory_format, white
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32))
         self.register_buffer("std", torch.tensor([value or 1.0 for value in std], dtype=torch.float32))
 
@@ -63,10 +68,10 @@ class Normalize(nn.Module):
                 f"this dataset has no pixel statistics of a split {_TRAIN!r}",
                 todo="Give mean and std to Normalize yourself.",
             )
-        return cls(split.stats.mean, split.stats.std, dtype, memory_format)
+        return cls(split.stats.mean, split.stats.std, dtype, memory_format, (1 << manifest.depth) - 1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """uint8 [N, H, W, C] or [N, C, H, W] → ``dtype`` [N, C, H, W].
+        """uint8 or uint16 [N, H, W, C] or [N, C, H, W] → ``dtype`` [N, C, H, W].
 
         The last dimension is taken for the channels if it has as many as ``mean``, else the second.
         """
@@ -75,7 +80,7 @@ class Normalize(nn.Module):
             images = images.permute(0, 3, 1, 2)
         elif images.ndim != 4 or images.shape[1] != channels:
             raise UsageError(f"images of shape {list(images.shape)} where [N, H, W, {channels}] belongs")
-        scale = 1 / (255 * self.std.float())
+        scale = 1 / (_WHITES.get(images.dtype, self.white) * self.std.float())
         shift = -self.mean.float() / self.std.float()
         out = images.float() * scale.view(1, -1, 1, 1) + shift.view(1, -1, 1, 1)
         return out.to(self.dtype, memory_format=self.memory_format)

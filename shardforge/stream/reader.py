@@ -88,7 +88,7 @@ class Split:
             raise self._problem(type(error), number, member, error.what) from None
         try:
             try:
-                return decode(payload, member, info, self.manifest.channels)
+                return decode(payload, member, info, self.manifest.channels, depth=self.manifest.depth)
             except Undecodable as error:
                 if not (error.tolerable and self._as_built(number, payload)):
                     raise
@@ -158,9 +158,9 @@ class Dataset:
         return sum(len(split) for split in self.splits.values())
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """One sample: ``key``, ``split``, ``image`` (uint8 [H, W, C], RGB), ``label`` as the parquet has it (a class
-        id, a list of them, a number or a list of numbers; absent in a dataset without labels), and every other
-        stored field that the sample has.
+        """One sample: ``key``, ``split``, ``image`` (uint8 or uint16 [H, W, C], RGB), ``label`` as the parquet has it
+        (a class id, a list of them, a number or a list of numbers; absent in a dataset without labels), and every
+        other stored field that the sample has.
 
         Raises:
             IndexError: there is no such sample.

@@ -18,6 +18,7 @@ from shardforge.codecs.limits import Limits
 from shardforge.codecs.strip import strip_metadata
 from shardforge.errors import SampleError
 from tests.codecs.image_files import exif, png_of, rgb_scene, tiff_of
+from tests.codecs.test_frames import apng, full, gif, gif_frame, pages, webp_animation
 
 SMALL = Limits(pixels=4_000_000, frames=100)
 SCENE = rgb_scene(40, 28)
@@ -44,6 +45,7 @@ def _seeds() -> list[bytes]:
         bytes(imagecodecs.jpeg2k_encode(SCENE, level=80, numthreads=1)),
         bytes(imagecodecs.qoi_encode(SCENE)),
         _saved("GIF", "P"),
+        *_animations(),
         _saved("BMP", "RGB"),
         _saved("BMP", "P"),
         _saved("TGA", "RGB"),
@@ -51,6 +53,18 @@ def _seeds() -> list[bytes]:
         _saved("ICO", "RGBA"),
         b"P6 40 28 255\n" + SCENE.tobytes(),
         b"P2 3 1 10 0 5 10\n",
+    ]
+
+
+def _animations() -> list[bytes]:
+    spot = SCENE[:7, :9]
+    opaque = np.dstack([SCENE, np.full(SCENE.shape[:2], 255, np.uint8)])
+    half = np.dstack([spot, np.full(spot.shape[:2], 99, np.uint8)])
+    return [
+        gif(40, 28, *(gif_frame(n, n, full(n, 5, 6), n, n > 1) for n in range(4))),
+        apng(40, 28, [(opaque, 0, 0, 0, 0), (half, 3, 2, 1, 1), (half, 1, 1, 2, 0)]),
+        webp_animation(40, 28, [(opaque, 0, 0, 0), (half, 4, 2, 1), (half, 2, 2, 2)]),
+        pages((4, 3, 10, 1, 0), (5, 2, 30, 6, 2), (6, 1, 50, 1, 0)),
     ]
 
 
@@ -79,9 +93,18 @@ def _mutated(rng: random.Random, data: bytes) -> bytes:
 def _check(rng: random.Random, data: bytes) -> None:
     channels = rng.choice((1, 3))
     with suppress(SampleError):
-        picture = decode(data, channels=channels, background=(1, 2, 3), limits=SMALL)
+        depth, frame = rng.choice((8, 16)), rng.choice((None, None, 0, 1, 2))
+        picture = decode(
+            data,
+            channels=channels,
+            background=(1, 2, 3),
+            limits=SMALL,
+            depth=depth,
+            frame=frame,
+            keep_damaged=rng.random() < 0.5,
+        )
         assert picture.pixels.shape == (picture.source_height, picture.source_width, channels)
-        assert picture.pixels.dtype == np.uint8
+        assert picture.pixels.dtype == (np.uint8 if depth == 8 else np.uint16)
         assert picture.pixels.flags.c_contiguous
         if picture.format in LOSSLESS:
             strip_metadata(data, picture.format)

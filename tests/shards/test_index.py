@@ -46,6 +46,7 @@ def parquet(shard: int, rows: int, label: LabelInfo) -> pa.Table:
             "shard": pa.array([f"train-{shard:06d}"] * rows),
             "position": pa.array(range(rows), pa.int32()),
             "source": pa.array(["s"] * rows),
+            "frame": pa.array([0] * rows, pa.int32()),
             "group": pa.array([None] * rows, pa.string()),
             "split": pa.array(["train"] * rows),
             "label": pa.array(values[label.kind], label_type),

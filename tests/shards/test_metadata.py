@@ -22,6 +22,7 @@ PLANNED = pa.RecordBatch.from_pydict(
         "shard": pa.array(["train-000000"] * 3),
         "position": pa.array([0, 1, 2], pa.int32()),
         "source": pa.array(["x.png", "y.png", "z.png"]),
+        "frame": pa.array([0, 0, 0], pa.int32()),
         "group": pa.array([None, "g", None], pa.string()),
         "split": pa.array(["train"] * 3),
         "label": pa.array([4, None, 1], pa.int64()),
