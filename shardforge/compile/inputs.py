@@ -101,7 +101,7 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
         _count("changed in size", [source for source, item in now.items() if _resized(before.get(source), item)]),
     ]
     told = ", ".join(part for part in parts if part)
-    return told or "labels, groups, sidecar files or table columns differ"
+    return told or "labels, groups, sidecar files, table columns or identical files differ"
 
 
 def _resized(row: Mapping[str, Any] | None, item: Item) -> bool:
