@@ -201,7 +201,10 @@ def _clear(out: Path, staging: Staging) -> None:
 
 
 def _measure(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run: RunOptions) -> int:
-    """Bytes a sample takes in a tar, from a seeded trial of a few items in a worker process."""
+    """Bytes an item takes in a tar, from a seeded trial of a few items in a worker process.
+
+    Items that the plan knows to give no sample take none.
+    """
     names, problems = draft.rows["source"], draft.rows["problem"]
     good = (i for i in range(len(names)) if not problems[i].is_valid)
     seed = draft.recipe.seed
@@ -215,7 +218,8 @@ def _measure(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run
     task = ShardTask(str(trial.folder.resolve()), 0, shard.name, str(source.resolve()), None, run.cpu_seconds)
     result = next(event for event in pool.run([task]) if isinstance(event, ShardResult))
     shutil.rmtree(trial.folder)
-    return (result.bytes - len(END_OF_ARCHIVE)) // result.samples if result.samples else _GUESS
+    sample = (result.bytes - len(END_OF_ARCHIVE)) // result.samples if result.samples else _GUESS
+    return max(1, sample * int(problems.null_count) // len(problems))
 
 
 def _run(

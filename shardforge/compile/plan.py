@@ -179,7 +179,7 @@ def cut(draft: Draft, sample_bytes: int) -> tuple[PlannedShard, ...]:
     A split's shards differ by one item at most.
 
     Args:
-        sample_bytes: what a sample takes in a tar, headers included.
+        sample_bytes: what an item takes in a tar on average, headers included.
     """
     most = max(1, min(draft.recipe.shard_samples, draft.recipe.shard_size // max(1, sample_bytes)))
     shards, start = [], 0

@@ -160,7 +160,6 @@ def _finish(
     pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background, box)
     payload, passed = _image_payload(raw["image"], picture, pixels, placement, settings)
     members = {settings.image_field: payload, **_sidecars(item, raw, picture, placement, settings, named)}
-    histogram = count_levels(pixels)
     outcome = replace(
         known,
         status=Status.SUCCESS,
@@ -175,10 +174,10 @@ def _finish(
         offset_y=placement.offset_y,
         resampler="none" if placement.identity else recipe.resampler,
         flags=(*known.flags, Flag.PASSED_THROUGH) if passed else known.flags,
-        pixels_hash=pixel_hash(pixels, histogram),
+        pixels_hash=pixel_hash(pixels),
         annotations=named,
     )
-    return Sample(outcome, members, histogram)
+    return Sample(outcome, members, count_levels(pixels))
 
 
 def _read(root: Path, path: bytes, planned_size: int, limits: Limits) -> bytes:
