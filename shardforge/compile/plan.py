@@ -366,7 +366,7 @@ def _files(item: Item) -> list[dict[str, Any]]:
 
 def _told_filters(recipe: Recipe, duplicates: Duplicates, excluded: int, dropped: int) -> Iterable[str]:
     if excluded:
-        yield f"where: {excluded:,} items filtered"
+        yield f"where: {excluded:,} item{'s' * (excluded != 1)} filtered"
     if recipe.dedup == "bytes":
         many = sum(map(len, duplicates.sets))
         what = f"{dropped:,} dropped" if recipe.duplicates == "first" else "all kept, each set in one split"

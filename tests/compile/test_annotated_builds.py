@@ -130,3 +130,28 @@ def test_json_text_in_a_csv_and_what_is_wrong_with_it(csv_raw: Path, tmp_path: P
 def test_a_column_that_is_not_there_is_named_with_those_that_are(csv_raw: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"boxes: the source has no column 'box' for them.*bbox, width"):
         shardforge.build(csv_raw, tmp_path / "out", table=csv_raw / "items.csv", boxes="box:xyxy", quiet=True)
+
+
+def test_a_parquet_table_with_flat_boxes_beside_names_that_are_taken(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    for i in range(3):
+        write_picture(raw / f"{i}.png", i, width=40, height=20)
+    boxes = pa.array([[0, 0, 40, 20], None, [-4, 2, 10, 30]], pa.list_(pa.float32(), 4))
+    columns = {
+        "path": [f"{i}.png" for i in range(3)],
+        "bbox_original": ["a", "b", "c"],
+        "width": boxes,
+        "bbox": boxes,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "items.parquet")
+    shardforge.build(raw, tmp_path / "out", table=tmp_path / "items.parquet", boxes="width:xyxy", size=10, quiet=True)
+    row = rows(tmp_path / "out")["2.png"]
+    assert (row["width"], row["user_width"], row["user_width_original"]) == (20, [[-2, 1, 5, 15]], [-4, 2, 10, 30])
+    shardforge.build(raw, tmp_path / "two", table=tmp_path / "items.parquet", boxes="bbox:xyxy", size=10, quiet=True)
+    row = rows(tmp_path / "two")["2.png"]
+    assert (row["bbox"], row["bbox_original"], row["user_bbox_original"]) == ([[-2, 1, 5, 15]], [-4, 2, 10, 30], "c")
+    assert rows(tmp_path / "two")["1.png"]["bbox"] is None
+    for out in ("out", "two"):
+        assert verify(tmp_path / out).damage == ()
+    reader = shardforge.open(tmp_path / "two")
+    assert reader[0]["json"]["bbox"] is None or len(reader[0]["json"]["bbox"]) == 1

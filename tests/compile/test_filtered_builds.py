@@ -150,7 +150,7 @@ def test_where_goes_before_what_is_wrong_with_a_row(tmp_path: Path) -> None:
     for i in range(3):
         write_picture(raw / f"{i}.png", i)
     table = tmp_path / "items.csv"
-    table.write_text("path,id,n\n0.png,a,0\n1.png,a,1\ngone.png,b,1\n2.png,c,0\n")
+    table.write_text("path,id,n\n0.png,a,0\n1.png,c,1\ngone.png,b,1\n2.png,c,0\n")
     report = shardforge.build(raw, tmp_path / "out", table=table, keys="column:id", where="n = 0", quiet=True)
     assert (report.samples, report.failed, report.filtered_reasons) == (2, 0, {"filtered_where": 2})
     assert verify(tmp_path / "out").damage == ()
