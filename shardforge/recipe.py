@@ -14,6 +14,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from shardforge.errors import StorageError, UsageError
+from shardforge.sections import BoxOptions, FilterOptions, KeypointOptions, parse_annotation
 from shardforge.shards.layout import SPLIT_NAME
 from shardforge.shards.tar import is_field
 
@@ -170,6 +171,13 @@ class Recipe(_Section):
     fields: Annotated[dict[str, Literal["required", "optional"]], AfterValidator(_check_fields)] = {}
     """Sidecar fields beyond json, txt and mask.png, and which of them every item must have."""
     follow_symlinks: bool = False
+    boxes: Annotated[BoxOptions | None, BeforeValidator(parse_annotation)] = None
+    keypoints: Annotated[KeypointOptions | None, BeforeValidator(parse_annotation)] = None
+    filters: FilterOptions = FilterOptions()
+    dedup: Literal["none", "bytes"] = "none"
+    """Whether files are compared, so that identical ones stay in one split."""
+    duplicates: Literal["keep", "first"] = "keep"
+    """What becomes of identical files: all are kept, or the first and the others are filtered."""
 
     split: Annotated[dict[str, Decimal], BeforeValidator(parse_split), AfterValidator(_check_split)] | None = None
     split_by: Literal["auto", "source", "hash", "stratified"] = "auto"
@@ -208,6 +216,10 @@ class Recipe(_Section):
             raise ValueError("split_from: goes with split_by stratified")
         if self.classes is not None and len(set(self.classes)) != len(self.classes):
             raise ValueError("classes: a name appears twice")
+        if self.duplicates == "first" and self.dedup == "none":
+            raise ValueError("duplicates: first needs dedup bytes")
+        if self.boxes is not None and self.keypoints is not None and self.boxes.column == self.keypoints.column:
+            raise ValueError(f"keypoints: the column {self.boxes.column!r} holds boxes already")
         needs_table = [name for name in ("path", "split_column", "group", "caption", "mask") if getattr(self, name)]
         needs_table += ["label"] if self.label else []
         needs_table += ["keys"] if self.keys.startswith("column:") else []
@@ -246,8 +258,9 @@ def load_recipe(source: str | Path | None, overrides: Mapping[str, Any]) -> Reci
 
     Args:
         source: a YAML file, the name of a recipe that comes with the package, or None for the defaults.
-        overrides: option → value; options of :class:`RunOptions` and :class:`LimitOptions` by their own names
-            inside ``run`` and ``limits`` mappings.
+        overrides: option → value; options of :class:`RunOptions`, :class:`LimitOptions` and
+            :class:`~shardforge.sections.FilterOptions` by their own names inside ``run``, ``limits`` and ``filters``
+            mappings.
 
     Raises:
         UsageError: an unknown recipe, key or value; it names the nearest known one.
@@ -257,7 +270,7 @@ def load_recipe(source: str | Path | None, overrides: Mapping[str, Any]) -> Reci
     where = None if source is None else str(source)
     merged: dict[str, Any] = dict(content)
     for name, value in overrides.items():
-        if isinstance(value, Mapping) and name in ("run", "limits"):
+        if isinstance(value, Mapping) and name in ("run", "limits", "filters"):
             merged[name] = {**(merged.get(name) or {}), **value}
         else:
             merged[name] = value
@@ -290,21 +303,27 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
     return content
 
 
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "run": RunOptions,
+    "limits": LimitOptions,
+    "boxes": BoxOptions,
+    "keypoints": KeypointOptions,
+    "filters": FilterOptions,
+}
+
+
 def _explain(error: ValidationError) -> str:
     """One line for each problem, unknown keys with the nearest known one."""
     lines = []
     for problem in error.errors(include_url=False):
         place = [str(part) for part in problem["loc"]]
         if problem["type"] == "extra_forbidden":
-            section: type[BaseModel] = (
-                Recipe if len(place) == 1 else RunOptions if place[0] == "run" else LimitOptions
-            )
-            known = list(section.model_fields)
+            known = list((_SECTIONS[place[0]] if len(place) > 1 else Recipe).model_fields)
             near = difflib.get_close_matches(place[-1], known, 1, 0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
             lines.append(f"unknown key {'.'.join(place)!r}; {hint}")
         else:
             message = problem["msg"].removeprefix("Value error, ")
-            name = ".".join(place[: 2 if place[:1] in (["run"], ["limits"]) else 1])
+            name = ".".join(place[: 2 if place and place[0] in _SECTIONS else 1])
             lines.append(f"{name}: {message}" if name else message)
     return "; ".join(dict.fromkeys(lines))

@@ -9,6 +9,7 @@ import pytest
 from shardforge.compile.options import resolve
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe, load_recipe, named_recipes
+from shardforge.sections import BoxOptions, FilterOptions, KeypointOptions
 
 
 def test_defaults_are_those_of_the_documentation() -> None:
@@ -24,6 +25,18 @@ def test_flags_override_the_file(tmp_path: Path) -> None:
     assert (recipe.size, recipe.quality) == (64, 80)
     assert (recipe.run.workers, recipe.run.max_errors) == (3, "5%")
     assert (recipe.limits.pixels, recipe.limits.frames) == (1_000_000, 10_000)
+
+
+def test_single_filters_join_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text("filters: {min_side: 10, where: 'a > 1'}\nboxes: {column: b, format: xyxy}\n")
+    recipe = resolve(path, {"max_side": 90, "where": "a > 2", "keypoints": "p:q:xyv,stored,relative"})
+    assert recipe.filters == FilterOptions(min_side=10, max_side=90, where="a > 2")
+    assert recipe.boxes == BoxOptions(column="b", format="xyxy", units="pixels", frame="upright")
+    assert recipe.keypoints == KeypointOptions(column="p:q", format="xyv", units="relative", frame="stored")
+    again = resolve(recipe, {"filters": {"min_area": 4}, "min_side": 20})
+    assert again.filters == FilterOptions(min_side=20, max_side=90, min_area=4, where="a > 2")
+    assert Recipe.model_validate(again.identity()).identity() == again.identity()
 
 
 def test_a_recipe_object_can_be_overridden_too() -> None:
@@ -55,6 +68,20 @@ def test_a_recipe_object_can_be_overridden_too() -> None:
         ("run: {max_errors: lots}", ["max_errors", "2%"]),
         ("fields: {Mask.PNG: required}", ["fields"]),
         ("background: [0, 0, 300]", ["background"]),
+        ("boxes: bbox", ["boxes", "names no format", "bbox:xywh"]),
+        ("boxes: bbox:yxyx", ["boxes.format", "'xyxy', 'xywh' or 'cxcywh'"]),
+        ("boxes: bbox:xyxy,xywh", ["boxes", "format twice"]),
+        ("boxes: {column: bbox}", ["boxes.format", "required"]),
+        ("boxes: {column: b, format: xyxy, unit: pixels}", ["'boxes.unit'", "did you mean 'units'"]),
+        ("boxes: b:xyxy\nkeypoints: b:xy", ["keypoints", "holds boxes already"]),
+        ("keypoints: {column: p, format: xyz}", ["keypoints.format", "'xy' or 'xyv'"]),
+        ("filters: {min_sde: 3}", ["'filters.min_sde'", "did you mean 'min_side'"]),
+        ("filters: {min_side: 0}", ["filters.min_side"]),
+        ("filters: {min_area: 9, max_area: 4}", ["filters", "min_area 9 is above max_area 4"]),
+        ("filters: {min_side: 9, max_side: 4}", ["filters", "min_side 9 is above max_side 4"]),
+        ("filters: {max_aspect: .inf}", ["filters.max_aspect"]),
+        ("dedup: pixels", ["dedup", "'none' or 'bytes'"]),
+        ("duplicates: first", ["duplicates: first needs dedup bytes"]),
         ("- a list", ["mapping"]),
         ("size: [", ["YAML"]),
     ],

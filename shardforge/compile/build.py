@@ -20,12 +20,14 @@ import pyarrow.compute as pc
 
 from shardforge.compile import plan
 from shardforge.compile.commit import commit
+from shardforge.compile.duplicates import Duplicates, find_duplicates
 from shardforge.compile.engines.local import Failure, Progress, WorkerPool
 from shardforge.compile.existing import find_existing
 from shardforge.compile.frames import expand_frames
 from shardforge.compile.options import BuildOptions, resolve
 from shardforge.compile.plan import Draft, PlannedShard
 from shardforge.compile.progress import Console, Reporter, Silent
+from shardforge.compile.repeated_pixels import warn_of_repeated_pixels
 from shardforge.compile.report import (
     BuildReport,
     SplitReport,
@@ -41,6 +43,7 @@ from shardforge.compile.versions import library_versions
 from shardforge.errors import TooManyFailuresError, UsageError
 from shardforge.machine import inspect_machine
 from shardforge.recipe import Recipe, RunOptions
+from shardforge.shards.catalogue import FILTERS, Reason
 from shardforge.shards.layout import MANIFEST, is_own_file
 from shardforge.shards.manifest import Manifest
 from shardforge.shards.tar import END_OF_ARCHIVE
@@ -93,7 +96,7 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
     began = time.monotonic()
     _check_folders(source, out)
     found = expand_frames(scan(source, _source_options(recipe)), source, recipe)
-    draft = plan.draft(found, recipe)
+    draft = plan.draft(found, recipe, _duplicates(source, found, recipe, reporter))
     for line in describe_plan(draft, found.unknown):
         reporter.say(line)
     if dry_run:
@@ -116,10 +119,19 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
                 shards = plan.cut(draft, _measure(source, draft, staging, pool, recipe.run))
                 record = staging.write_plan(draft, shards, library_versions())
             results, resumed = _run(source, out, staging, record, pool, recipe.run, reporter)
-        reasons = dict(sum((Counter(result.reasons) for result in results.values()), Counter()).most_common())
+        repeated = warn_of_repeated_pixels(out, record.shards_by_split())
+        for line in repeated:
+            reporter.say(f"warning: {line}")
+        draft = replace(draft, warnings=(*draft.warnings, *repeated))
         seconds = time.monotonic() - began
         manifest = commit(out, staging, record, results, _build_record(recipe, draft, found, results, seconds))
-    return _report("complete", out, draft, found, split_reports(manifest), reasons, began, resumed)
+    return _report("complete", out, draft, found, split_reports(manifest), results, began, resumed)
+
+
+def _duplicates(source: Path, found: Scan, recipe: Recipe, reporter: Reporter) -> Duplicates:
+    if recipe.dedup == "none":
+        return Duplicates()
+    return find_duplicates(source, found.items, recipe.limits.source_bytes, reporter)
 
 
 def _check_folders(source: Path, out: Path) -> None:
@@ -190,7 +202,10 @@ def _clear(out: Path, staging: Staging) -> None:
 
 
 def _measure(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run: RunOptions) -> int:
-    """Bytes a sample takes in a tar, from a seeded trial of a few items in a worker process."""
+    """Bytes an item takes in a tar, from a seeded trial of a few items in a worker process.
+
+    Items that the plan knows to give no sample take none.
+    """
     rows = draft.rows.select(["source", "frame"]).to_pylist()
     names = [frame_name(row["source"], row["frame"]) for row in rows]
     problems = draft.rows["problem"]
@@ -206,7 +221,8 @@ def _measure(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run
     task = ShardTask(str(trial.folder.resolve()), 0, shard.name, str(source.resolve()), None, run.cpu_seconds)
     result = next(event for event in pool.run([task]) if isinstance(event, ShardResult))
     shutil.rmtree(trial.folder)
-    return (result.bytes - len(END_OF_ARCHIVE)) // result.samples if result.samples else _GUESS
+    sample = (result.bytes - len(END_OF_ARCHIVE)) // result.samples if result.samples else _GUESS
+    return max(1, sample * int(problems.null_count) // len(problems))
 
 
 def _run(
@@ -288,8 +304,13 @@ def _dry_run(source: Path, draft: Draft, found: Scan, reporter: Reporter) -> Bui
         reporter.say(f"{name}: {split.items:,} items, {split.shards:,} shards")
     total = sum(split.bytes for split in splits.values())
     problems = pc.value_counts(draft.rows["problem"].drop_null()).to_pylist()
-    reasons = {entry["values"]: entry["counts"] for entry in problems}
-    return replace(_report("planned", Path(), draft, found, splits, reasons, time.monotonic(), 0), bytes=total)
+    known = {Reason(entry["values"]): entry["counts"] for entry in problems}
+    return replace(
+        _report("planned", Path(), draft, found, splits, {}, time.monotonic(), 0),
+        bytes=total,
+        reasons={str(reason): count for reason, count in known.items() if reason not in FILTERS},
+        filtered_reasons={str(reason): count for reason, count in known.items() if reason in FILTERS},
+    )
 
 
 def _report(
@@ -298,7 +319,7 @@ def _report(
     draft: Draft,
     found: Scan,
     splits: dict[str, SplitReport],
-    reasons: dict[str, int],
+    results: Mapping[str, ShardResult],
     began: float,
     resumed: int,
 ) -> BuildReport:
@@ -308,7 +329,8 @@ def _report(
         layout=draft.layout,
         items=draft.rows.num_rows,
         splits=splits,
-        reasons=reasons,
+        reasons=_most_common(result.reasons for result in results.values()),
+        filtered_reasons=_most_common(result.filtered_reasons for result in results.values()),
         balance=draft.balance,
         unknown=count_unknown(found.unknown),
         bytes=sum(split.bytes for split in splits.values()),
@@ -317,6 +339,10 @@ def _report(
         notes=draft.notes,
         warnings=draft.warnings,
     )
+
+
+def _most_common(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sum(map(Counter, counts), Counter[str]()).most_common())
 
 
 def _build_record(

@@ -109,7 +109,7 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
         _count("with another number of frames", _reframed(old, items)),
     ]
     told = ", ".join(part for part in parts if part)
-    return told or "labels, groups, sidecar files or table columns differ"
+    return told or "labels, groups, sidecar files, table columns or identical files differ"
 
 
 def _reframed(old: pa.Table, items: Sequence[Item]) -> list[str]:

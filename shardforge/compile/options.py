@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from shardforge.recipe import LimitOptions, Recipe, RunOptions, load_recipe
+from shardforge.sections import FilterOptions
 
 
 class BuildOptions(TypedDict, total=False):
@@ -35,6 +36,18 @@ class BuildOptions(TypedDict, total=False):
     mask: str
     fields: Mapping[str, str]
     follow_symlinks: bool
+    boxes: str | Mapping[str, str]
+    keypoints: str | Mapping[str, str]
+    filters: Mapping[str, Any]
+    min_side: int
+    max_side: int
+    min_area: int
+    max_area: int
+    min_aspect: float
+    max_aspect: float
+    where: str
+    dedup: str
+    duplicates: str
     split: str | Mapping[str, float]
     split_by: str
     split_column: str
@@ -75,14 +88,18 @@ def resolve(recipe: str | Path | Recipe | None, options: BuildOptions) -> Recipe
         plain = str(value) if isinstance(value, Path) else value
         if name in RunOptions.model_fields:
             overrides.setdefault("run", {})[name] = plain
+        elif name in FilterOptions.model_fields:
+            overrides["filters"] = {**overrides.get("filters", {}), name: plain}
         elif name in _LIMITS:
             overrides.setdefault("limits", {})[_LIMITS[name]] = plain
+        elif name == "filters":
+            overrides[name] = {**value, **overrides.get(name, {})}  # type: ignore[dict-item]
         else:
             overrides[name] = plain
     if isinstance(recipe, Recipe):
-        overrides = {**recipe.model_dump(exclude_unset=True, exclude={"run", "limits"}), **overrides}
-        for section, kind in (("run", recipe.run), ("limits", recipe.limits)):
-            assert isinstance(kind, RunOptions | LimitOptions)
+        overrides = {**recipe.model_dump(exclude_unset=True, exclude={"run", "limits", "filters"}), **overrides}
+        for section, kind in (("run", recipe.run), ("limits", recipe.limits), ("filters", recipe.filters)):
+            assert isinstance(kind, RunOptions | LimitOptions | FilterOptions)
             overrides[section] = {**kind.model_dump(exclude_unset=True), **overrides.get(section, {})}
         recipe = None
     return load_recipe(recipe, overrides)

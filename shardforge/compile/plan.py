@@ -9,19 +9,23 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import pyarrow as pa
 
+from shardforge.compile.annotations import wanted_columns
+from shardforge.compile.columns import user_columns
+from shardforge.compile.duplicates import Duplicates, drop_all_but_first, duplicate_warnings, joined_groups
+from shardforge.compile.filters import excluded_by_where
 from shardforge.compile.inputs import InputDigests, digest_inputs
 from shardforge.compile.labels import Labelling, label_items, strata
 from shardforge.compile.split import freeze, hash_split, keyed_hash, stratified_split
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
-from shardforge.shards.catalogue import Reason
+from shardforge.shards.catalogue import FILTERS, Reason
 from shardforge.shards.layout import shard_name
 from shardforge.shards.manifest import FieldInfo, FieldKind, ImageField, LabelInfo, Manifest
 from shardforge.shards.metadata import label_types, own_columns
@@ -56,7 +60,8 @@ class Draft:
         user: schema of the user's own columns among them.
         splits: split → number of items, in plan order.
         groups: split → digests of its groups, where they are frozen.
-        balance: class name → split → items; empty unless labels are classes.
+        balance: class name → split → items that are not filtered already; empty unless labels are classes.
+        annotations: ``boxes`` or ``keypoints`` → the column for them; the user's own has ``_original`` appended.
         notes, warnings: for people.
     """
 
@@ -73,32 +78,51 @@ class Draft:
     layout: str
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    annotations: dict[str, str]
 
     @property
     def image_field(self) -> ImageField:
         return cast(ImageField, next(name for name, info in self.fields.items() if info.kind == "image"))
 
 
-def draft(scan: Scan, recipe: Recipe) -> Draft:
+def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> Draft:
     """Plans the items of a scan.
+
+    Args:
+        duplicates: identical files among the items, if the recipe asks for them.
 
     Raises:
         UsageError: a split that comes out empty, classes that the recipe does not know, a format that cannot be
-            kept, and other requests the source cannot meet.
+            kept, a condition that cannot be judged, and other requests the source cannot meet.
     """
     items = scan.items
+    duplicates = duplicates or Duplicates()
     digests = digest_inputs(items)
-    labelling = label_items(items, recipe, from_folders=scan.layout in ("class folders", "split folders"))
-    fields = _fields(items, recipe, labelling.info)
-    splits, groups = _split(items, labelling, recipe, scan.splits_declared)
+    digests = replace(digests, content=duplicates.digest(digests.content))
+    from_folders = scan.layout in ("class folders", "split folders")
+    labelling = label_items(items, recipe, from_folders=from_folders)
+    excluded = [False] * len(items)
+    if recipe.filters.where is not None:
+        excluded = excluded_by_where(recipe.filters.where, scan, recipe, labelling)
+        # Classes, and whether labels are numbers, are a matter of the items that remain.
+        kept = [replace(item, label=None) if out else item for item, out in zip(items, excluded, strict=True)]
+        labelling = label_items(kept, recipe, from_folders=from_folders)
+    fields = _fields([item for item, out in zip(items, excluded, strict=True) if not out], recipe, labelling.info)
+    groups = joined_groups(items, duplicates)
+    splits, frozen = _split(items, labelling, recipe, scan.splits_declared, groups, excluded)
     order = _order(items, splits, recipe)
-    keys, key_problems = _keys(items, order, recipe, fields)
+    keys, key_problems = _keys(items, order, recipe, fields, excluded)
     required = _required(fields, recipe, labelling.info)
+    firm = [Reason.FILTERED_WHERE if out else item.problem for item, out in zip(items, excluded, strict=True)]
     problems = [
-        item.problem or key_problem or label_problem or _missing_field(item, required)
-        for item, key_problem, label_problem in zip(items, key_problems, labelling.problems, strict=True)
+        own or key_problem or label_problem or _missing_field(item, required)
+        for item, own, key_problem, label_problem in zip(items, firm, key_problems, labelling.problems, strict=True)
     ]
-    user, renamed = _user_columns(items, scan.columns, own_columns(list(fields)))
+    dropped: dict[int, int] = {}
+    if recipe.duplicates == "first":
+        dropped = drop_all_but_first(duplicates, [not problem for problem in problems], [not own for own in firm])
+        problems = [Reason.DUPLICATE if i in dropped else problem for i, problem in enumerate(problems)]
+    annotations, user, renamed = user_columns(items, scan.columns, own_columns(list(fields)), recipe)
     captions = pa.array([item.caption for item in items], pa.string())
     if captions.null_count < len(captions):
         user["caption"] = captions
@@ -114,13 +138,17 @@ def draft(scan: Scan, recipe: Recipe) -> Draft:
         "label_name": pa.array([labelling.names[i] for i in order], name_type),
         "problem": pa.array([problems[i] for i in order], pa.string()),
         "detail": pa.array([items[i].detail for i in order], pa.string()),
+        "duplicate_of": pa.array([keys[dropped[i]] if i in dropped else None for i in order], pa.string()),
+        "planned_sha256": pa.array([duplicates.hashes.get(i) for i in order], pa.string()),
         "caption": captions.take(pa.array(order)),
         "files": pa.array([_files(items[i]) for i in order], FILES),
         **{name: column.take(pa.array(order)) for name, column in user.items()},
     }
     counts = Counter(splits)
     present = sorted(counts, key=lambda name: (name != "train", name))
-    balance = _balance(labelling, splits) if labelling.info.kind in ("class", "multi") else {}
+    counted = [problem not in FILTERS for problem in problems]
+    balance = _balance(labelling, splits, counted) if labelling.info.kind in ("class", "multi") else {}
+    told_labels = labelling.values if labelling.info.kind == "number" else labelling.names
     return Draft(
         recipe=recipe,
         rows=pa.table(columns),
@@ -129,12 +157,21 @@ def draft(scan: Scan, recipe: Recipe) -> Draft:
         label=labelling.info,
         classes=labelling.classes,
         splits={name: counts[name] for name in present},
-        groups=groups,
+        groups=frozen,
         balance=balance,
         inputs=digests,
         layout=scan.layout,
-        notes=(f"labels: {labelling.info.kind} ({labelling.note})", *scan.notes, *renamed),
-        warnings=tuple(_one_split_labels(balance, present)),
+        notes=(
+            f"labels: {labelling.info.kind} ({labelling.note})",
+            *scan.notes,
+            *renamed,
+            *_told_filters(recipe, duplicates, sum(excluded), len(dropped)),
+        ),
+        warnings=(
+            *_one_split_labels(balance, present),
+            *duplicate_warnings(items, duplicates, told_labels, splits),
+        ),
+        annotations=annotations,
     )
 
 
@@ -144,7 +181,7 @@ def cut(draft: Draft, sample_bytes: int) -> tuple[PlannedShard, ...]:
     A split's shards differ by one item at most.
 
     Args:
-        sample_bytes: what a sample takes in a tar, headers included.
+        sample_bytes: what an item takes in a tar on average, headers included.
     """
     most = max(1, min(draft.recipe.shard_samples, draft.recipe.shard_size // max(1, sample_bytes)))
     shards, start = [], 0
@@ -181,7 +218,7 @@ def _fields(items: Sequence[Item], recipe: Recipe, label: LabelInfo) -> dict[str
         wanted = recipe.fields.get(name)
         optional = wanted == "optional" or (wanted is None and has[name] < len(usable))
         fields[name] = FieldInfo(_SIDECAR_KINDS[name.rpartition(".")[2]], optional)
-    if label.kind in ("multi", "number"):
+    if label.kind in ("multi", "number") or wanted_columns(recipe):
         fields["json"] = FieldInfo("json")
     return dict(sorted(fields.items()))
 
@@ -205,9 +242,14 @@ def _kept_format(items: Sequence[Item]) -> str:
 
 
 def _split(
-    items: Sequence[Item], labelling: Labelling, recipe: Recipe, declared: bool
+    items: Sequence[Item],
+    labelling: Labelling,
+    recipe: Recipe,
+    declared: bool,
+    groups: Sequence[str],
+    excluded: Sequence[bool],
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """The split of every item, and the frozen groups (stratified only)."""
+    """The split of every item, and the frozen groups (stratified only). Excluded items fill no split."""
     by = recipe.split_by
     if declared and by == "auto" and recipe.split is not None:
         raise UsageError(
@@ -223,18 +265,22 @@ def _split(
         return [item.split or "" for item in items], {}
     if recipe.split is None:
         return ["train"] * len(items), {}
-    groups = [item.source if item.group is None else f"group\0{item.group}" for item in items]
+    kept = [i for i, out in enumerate(excluded) if not out]
     if by == "stratified":
         frozen = {} if recipe.split_from is None else _frozen(Path(recipe.split_from))
-        chosen = stratified_split(groups, strata(labelling), recipe.seed, recipe.split, frozen)
-        splits = [chosen[group] for group in groups]
-        frozen_groups = freeze(zip(groups, splits, strict=True))
+        labels = strata(labelling)
+        chosen = stratified_split(
+            [groups[i] for i in kept], [labels[i] for i in kept], recipe.seed, recipe.split, frozen
+        )
+        frozen_groups = freeze(chosen.items())
+        splits = [chosen.get(group) or hash_split(group, recipe.seed, recipe.split) for group in groups]
     else:
         splits = [hash_split(group, recipe.seed, recipe.split) for group in groups]
         frozen_groups = {}
+    filled = {splits[i] for i in kept}
     for name, share in recipe.split.items():
-        if name not in splits:
-            count = len(set(groups))
+        if name not in filled:
+            count = len({groups[i] for i in kept})
             raise UsageError(
                 f"the split {name!r} ({share} of {count:,} group{'s' * (count != 1)}) comes out empty",
                 todo="Ask for a larger share, or use --split-by stratified, which fills every split it can."
@@ -262,7 +308,11 @@ def _order(items: Sequence[Item], splits: Sequence[str], recipe: Recipe) -> list
 
 
 def _keys(
-    items: Sequence[Item], order: Sequence[int], recipe: Recipe, fields: Mapping[str, FieldInfo]
+    items: Sequence[Item],
+    order: Sequence[int],
+    recipe: Recipe,
+    fields: Mapping[str, FieldInfo],
+    excluded: Sequence[bool],
 ) -> tuple[list[str | None], list[Reason | None]]:
     """The key of every item and, where users bring their own, what is wrong with it."""
     keys: list[str | None] = [None] * len(items)
@@ -275,6 +325,8 @@ def _keys(
     longest = MAX_NAME - 1 - max(len(name) for name in fields)
     taken: set[str] = set()
     for i, item in enumerate(items):
+        if excluded[i]:
+            continue
         key = item.key if item.key is None or item.frames == 1 else f"{item.key}-{item.frame:05d}"
         if key is None or not is_key(key) or len(key) > longest:
             problems[i] = Reason.BAD_KEY
@@ -292,8 +344,9 @@ def _clean_stem(source: str) -> str:
 
 
 def _required(fields: Mapping[str, FieldInfo], recipe: Recipe, label: LabelInfo) -> frozenset[str]:
-    """Sidecars every item must have; a ``json`` member that only carries labels asks nothing of the source."""
-    made = {"json"} if label.kind in ("multi", "number") and recipe.fields.get("json") != "required" else set()
+    """Sidecars every item must have; a ``json`` member that carries labels or boxes asks nothing of the source."""
+    carries = label.kind in ("multi", "number") or wanted_columns(recipe)
+    made = {"json"} if carries and recipe.fields.get("json") != "required" else set()
     return frozenset(
         name
         for name, info in fields.items()
@@ -312,29 +365,20 @@ def _files(item: Item) -> list[dict[str, Any]]:
     ]
 
 
-def _user_columns(
-    items: Sequence[Item], found: Mapping[str, pa.DataType], reserved: Sequence[str]
-) -> tuple[dict[str, pa.Array], list[str]]:
-    """The user's columns as arrays in item order; a name that the format uses itself gets the prefix ``user_``."""
-    taken = {*reserved, "problem", "detail", "caption", "files", "frames"}
-    columns: dict[str, pa.Array] = {}
-    notes = []
-    for name, kind in found.items():
-        target = name
-        while target in taken:
-            target = f"user_{target}"
-        if target != name:
-            notes.append(f"the table's column {name!r} is kept as {target!r}")
-        taken.add(target)
-        columns[target] = pa.array([item.columns.get(name) for item in items], kind)
-    return columns, notes
+def _told_filters(recipe: Recipe, duplicates: Duplicates, excluded: int, dropped: int) -> Iterable[str]:
+    if excluded:
+        yield f"where: {excluded:,} item{'s' * (excluded != 1)} filtered"
+    if recipe.dedup == "bytes":
+        many = sum(map(len, duplicates.sets))
+        what = f"{dropped:,} dropped" if recipe.duplicates == "first" else "all kept, each set in one split"
+        yield f"dedup: {many:,} items in {len(duplicates.sets):,} sets of identical files; {what}"
 
 
-def _balance(labelling: Labelling, splits: Sequence[str]) -> dict[str, dict[str, int]]:
+def _balance(labelling: Labelling, splits: Sequence[str], counted: Sequence[bool]) -> dict[str, dict[str, int]]:
     balance: dict[str, Counter[str]] = {name: Counter() for name in labelling.classes}
-    for names, split in zip(labelling.names, splits, strict=True):
+    for names, split, counts in zip(labelling.names, splits, counted, strict=True):
         for name in [names] if isinstance(names, str) else names or []:
-            balance[name][split] += 1
+            balance[name][split] += counts
     return {name: dict(counts) for name, counts in balance.items()}
 
 

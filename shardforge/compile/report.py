@@ -37,6 +37,7 @@ class BuildReport:
         status: ``complete``, ``up to date`` (nothing to do) or ``planned`` (a dry run).
         items: planned items; the sum of the splits' samples, failed, filtered and skipped.
         reasons: reason → failed items.
+        filtered_reasons: reason → filtered items.
         balance: class → split → items.
         unknown: why a file became no item → number of such files.
         bytes: of all tars; an estimate in a dry run.
@@ -55,6 +56,7 @@ class BuildReport:
     bytes: int
     resumed: int = 0
     seconds: float = 0.0
+    filtered_reasons: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
@@ -91,6 +93,8 @@ class BuildReport:
         told.append(f"{self.items:,} items = {balance}; {size(self.bytes)} in {self.out}")
         if self.reasons:
             told.append("failed: " + ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items()))
+        if self.filtered_reasons:
+            told.append("filtered: " + told_counts(self.filtered_reasons))
         if self.status == "complete" and self.seconds > 0:
             speed = (self.items - self.resumed) / self.seconds
             told.append(f"{self.seconds:.1f} s, {speed:,.0f} samples/s")

@@ -18,14 +18,19 @@ import numpy as np
 
 from shardforge.codecs.decode import Picture, decode
 from shardforge.codecs.encode import encode, encode_mask
+from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.mask import decode_mask
+from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.codecs.strip import strip_metadata
+from shardforge.compile.annotations import place_annotations
+from shardforge.compile.filters import HEADER_TELLS, judge_geometry
 from shardforge.compile.inputs import sidecar_digest
 from shardforge.errors import SampleError
+from shardforge.geometry.orientation import oriented_size
 from shardforge.geometry.resize import Pixels, Placement, place, resize_image, resize_mask
 from shardforge.recipe import Recipe
-from shardforge.shards.catalogue import Flag, Reason, Status
+from shardforge.shards.catalogue import Flag, Reason, Status, status_of
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
 from shardforge.shards.metadata import Outcome
 from shardforge.shards.moments import tally
@@ -41,12 +46,13 @@ _EXACT_FLOAT32 = 1 << 24
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """What is the same for all items of a dataset."""
+    """What is the same for all items of a dataset. ``annotations``: ``boxes`` or ``keypoints`` → their column."""
 
     recipe: Recipe
     fields: Mapping[str, FieldInfo]
     label: LabelInfo
     image_field: ImageField
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def limits(self) -> Limits:
@@ -56,8 +62,15 @@ class SampleSettings:
 
 @dataclass(frozen=True)
 class PlannedItem:
-    """One row of the plan. ``files`` maps a field to (path below the source folder, size in bytes); of ``frames``
-    samples that the main file makes, this is number ``frame``."""
+    """One row of the plan.
+
+    Attributes:
+        files: field → (path below the source folder, size in bytes).
+        frame, frames: of so many samples that the main file makes, this is number ``frame``.
+        planned_sha256: of the main file, if the plan has read it.
+        duplicate_of: key of the item that is kept in place of this one.
+        annotations: ``boxes`` or ``keypoints`` → the table's cell.
+    """
 
     key: str | None
     source: str
@@ -69,6 +82,9 @@ class PlannedItem:
     detail: str | None = None
     frame: int = 0
     frames: int = 1
+    planned_sha256: str | None = None
+    duplicate_of: str | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,12 +105,13 @@ class Sample:
 
 
 def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Sample:
-    """Makes a sample of an item. Whatever is wrong with the item becomes a failed outcome.
+    """Makes a sample of an item. Whatever is wrong with the item becomes a failed outcome, what the recipe excludes a
+    filtered one.
 
     Raises:
         MemoryError: the item needs more memory than the worker may use.
     """
-    known = Outcome(Status.FAILED)
+    known = Outcome(Status.FAILED, duplicate_of=item.duplicate_of)
     try:
         if item.problem is not None:
             raise SampleError(item.problem, item.detail or "")
@@ -102,6 +119,13 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
         known = replace(known, source_bytes=len(raw["image"]), source_sha256=digests.pop("image"))
         known = replace(known, sidecar_sha256=sidecar_digest(digests))
+        if item.planned_sha256 not in (None, known.source_sha256):
+            raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
+        told = _told_geometry(raw["image"], settings)
+        if told is not None:
+            width, height, name = told
+            known = replace(known, original_width=width, original_height=height, original_format=name)
+            judge_geometry(width, height, settings.recipe.filters)
         picture = _decode(raw["image"], settings, item.frame if item.frames > 1 else None)
         known = replace(
             known,
@@ -113,9 +137,21 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
             flags=_flags(picture, item.source),
         )
         _refuse_unwanted(picture, settings.recipe)
+        if told is None:
+            judge_geometry(picture.source_width, picture.source_height, settings.recipe.filters)
         return _finish(item, raw, picture, known, settings)
     except SampleError as error:
-        return Sample(replace(known, status=Status.FAILED, reason=error.reason), detail=error.detail)
+        return Sample(replace(known, status=status_of(error.reason), reason=error.reason), detail=error.detail)
+
+
+def _told_geometry(data: bytes, settings: SampleSettings) -> tuple[int, int, str] | None:
+    """Upright width and height, and the format, if a filter asks for them and the header alone is sure to know."""
+    if not settings.recipe.filters.judges_geometry:
+        return None
+    header = read_header(data, settings.limits)
+    if header.format not in HEADER_TELLS:
+        return None
+    return *oriented_size(header.width, header.height, header.orientation or 1), header.format
 
 
 def _finish(
@@ -123,10 +159,12 @@ def _finish(
 ) -> Sample:
     recipe = settings.recipe
     placement = _place(picture.source_width, picture.source_height, settings)
+    annotations = place_annotations(item.annotations, recipe, placement, picture.orientation)
+    named = {settings.annotations[role]: value for role, value in annotations.items()}
     box = picture.box if picture.reduction > 1 else None
     pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background, box)
     payload, passed = _image_payload(raw["image"], picture, pixels, placement, settings)
-    members = {settings.image_field: payload, **_sidecars(item, raw, picture, placement, settings)}
+    members = {settings.image_field: payload, **_sidecars(item, raw, picture, placement, settings, named)}
     outcome = replace(
         known,
         status=Status.SUCCESS,
@@ -141,6 +179,8 @@ def _finish(
         offset_y=placement.offset_y,
         resampler="none" if placement.identity else recipe.resampler,
         flags=(*known.flags, Flag.PASSED_THROUGH) if passed else known.flags,
+        pixels_hash=pixel_hash(pixels),
+        annotations=named,
     )
     return Sample(outcome, members, count_levels(pixels))
 
@@ -240,13 +280,14 @@ def _sidecars(
     picture: Picture,
     placement: Placement,
     settings: SampleSettings,
+    annotations: Mapping[str, Any],
 ) -> dict[str, bytes]:
     members = {}
     for name, info in settings.fields.items():
         if info.kind == "class":
             members[name] = str(item.label).encode("ascii")
         elif info.kind == "json":
-            content = _json_member(item, raw.get(name), settings.label)
+            content = _json_member(item, raw.get(name), settings.label, annotations)
             if content is not None:
                 members[name] = content
         elif info.kind == "text" and item.caption is not None:
@@ -269,14 +310,23 @@ def _mask(data: bytes, picture: Picture, placement: Placement, limits: Limits) -
     return encode_mask(resize_mask(mask, placement))
 
 
-def _json_member(item: PlannedItem, data: bytes | None, label: LabelInfo) -> bytes | None:
-    """The item's own JSON with sorted keys; labels that ``cls`` cannot hold join it under names it does not use."""
+def _json_member(
+    item: PlannedItem, data: bytes | None, label: LabelInfo, annotations: Mapping[str, Any]
+) -> bytes | None:
+    """The item's own JSON with sorted keys; labels that ``cls`` cannot hold join it under names it does not use.
+
+    Boxes and points join it under their column's name, in place of what the file says there: coordinates of the
+    source would be wrong beside the stored image.
+    """
     content = None if data is None else _parse_json(data)
-    if label.kind in ("multi", "number"):
+    labelled = label.kind in ("multi", "number")
+    if labelled or annotations:
         content = content if isinstance(content, dict) else {} if data is None else {"data": content}
-        content.setdefault("label", item.label)
+        if labelled:
+            content.setdefault("label", item.label)
         if label.kind == "multi":
             content.setdefault("label_name", item.label_name)
+        content.update(annotations)
     elif data is None:
         return None
     return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8")

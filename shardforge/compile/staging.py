@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from shardforge.compile.annotations import ORIGINAL, TYPE
 from shardforge.compile.plan import Draft, PlannedShard, shard_rows
 from shardforge.compile.sample import PlannedItem, SampleSettings
 from shardforge.errors import DamagedError
@@ -38,6 +39,7 @@ class ShardResult:
         bytes, sha256: of the tar.
         source_bytes: of the main source files that were read.
         reasons: reason → failed items.
+        filtered_reasons: reason → filtered items.
         histogram: counts [channels][256], or wider for 16 bits.
     """
 
@@ -52,6 +54,7 @@ class ShardResult:
     parquet_sha256: str
     source_bytes: int
     reasons: dict[str, int]
+    filtered_reasons: dict[str, int]
     histogram: list[list[int]]
 
 
@@ -62,6 +65,7 @@ class PlanRecord:
     Attributes:
         recipe: its identity, as plain values.
         user_columns: names of the user's columns in ``plan.arrow``.
+        annotations: ``boxes`` or ``keypoints`` → the column for them; the user's own has ``_original`` appended.
         inputs, times: digests of the items and of their modification times.
         groups: frozen groups of a stratified split.
         versions: of the libraries that make the bytes.
@@ -73,6 +77,7 @@ class PlanRecord:
     classes: dict[str, int]
     image_field: ImageField
     user_columns: list[str]
+    annotations: dict[str, str]
     shards: list[PlannedShard]
     inputs: str
     times: str
@@ -82,7 +87,16 @@ class PlanRecord:
 
     @cached_property
     def settings(self) -> SampleSettings:
-        return SampleSettings(Recipe.model_validate(self.recipe), self.fields, self.label, self.image_field)
+        return SampleSettings(
+            Recipe.model_validate(self.recipe), self.fields, self.label, self.image_field, self.annotations
+        )
+
+    def shards_by_split(self) -> dict[str, list[str]]:
+        """Split → names of its shards, both in the plan's order."""
+        found: dict[str, list[str]] = {}
+        for shard in self.shards:
+            found.setdefault(shard.split, []).append(shard.name)
+        return found
 
     @property
     def channels(self) -> int:
@@ -116,6 +130,7 @@ class Staging:
             classes=draft.classes,
             image_field=draft.image_field,
             user_columns=draft.user.names,
+            annotations=draft.annotations,
             shards=list(shards),
             inputs=draft.inputs.content,
             times=draft.inputs.times,
@@ -190,15 +205,18 @@ def _parse_plan(path: Path, mtime_ns: int) -> PlanRecord:
     return PlanRecord(**content)
 
 
-def planned_items(batch: pa.RecordBatch) -> list[PlannedItem]:
+def planned_items(record: PlanRecord, batch: pa.RecordBatch) -> list[PlannedItem]:
     """The rows of a shard task as items."""
-    names = ["key", "source", "frame", "frames", "files", "label", "label_name", "caption", "problem", "detail"]
-    rows = pa.Table.from_batches([batch]).select(names).to_pylist()
+    names = ["key", "source", "frame", "frames", "label", "label_name", "caption", "detail"]
+    names += ["planned_sha256", "duplicate_of"]
+    cells = {role: f"{column}{ORIGINAL}" for role, column in record.annotations.items()}
+    rows = pa.Table.from_batches([batch]).select([*names, "files", "problem", *cells.values()]).to_pylist()
     return [
         PlannedItem(
-            **{name: row[name] for name in names if name not in ("files", "problem")},
+            **{name: row[name] for name in names},
             files={file["field"]: (file["path"], file["size"]) for file in row["files"]},
             problem=None if row["problem"] is None else Reason(row["problem"]),
+            annotations={role: row[column] for role, column in cells.items()},
         )
         for row in rows
     ]
@@ -206,5 +224,9 @@ def planned_items(batch: pa.RecordBatch) -> list[PlannedItem]:
 
 def parquet_schema(record: PlanRecord, batch: pa.RecordBatch) -> pa.Schema:
     """The schema of the dataset's parquet files; ``batch`` tells the types of the user's columns."""
-    user = pa.schema([batch.schema.field(name) for name in record.user_columns])
-    return schema(list(record.fields), record.label, user)
+    placed = {f"{column}{ORIGINAL}": pa.field(column, TYPE) for column in record.annotations.values()}
+    user = []
+    for name in record.user_columns:
+        user += [placed[name]] if name in placed else []
+        user.append(batch.schema.field(name))
+    return schema(list(record.fields), record.label, pa.schema(user))

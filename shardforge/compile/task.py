@@ -7,7 +7,7 @@ import mmap
 import resource
 import struct
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -101,7 +101,7 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
     record = staging.read_plan()
     settings = record.settings
     batch = staging.batch(task.batch)
-    items = planned_items(batch)
+    items = planned_items(record, batch)
     journal = Journal(staging.folder, task.shard, record.channels, depth=record.depth, keep=task.resume)
     path = staging.folder / f"{task.shard}.tar"
     writer = TarWriter(path, keep=journal.tar_size)
@@ -143,6 +143,10 @@ def _add(writer: TarWriter, item: PlannedItem, sample: Sample) -> Outcome:
     return replace(sample.outcome, extents=written.extents, sample_crc32=written.crc32)
 
 
+def _reasons(outcomes: Sequence[Outcome], status: Status) -> dict[str, int]:
+    return dict(Counter(str(outcome.reason) for outcome in outcomes if outcome.status is status))
+
+
 def _publish(
     task: ShardTask, staging: Staging, record: PlanRecord, writer: TarWriter, journal: Journal
 ) -> ShardResult:
@@ -150,7 +154,8 @@ def _publish(
     outcomes = journal.outcomes()
     batch = staging.batch(task.batch)
     rows = staging.folder / f"{task.shard}.parquet"
-    metadata.write(rows, metadata.table(batch, outcomes, parquet_schema(record, batch)))
+    target = parquet_schema(record, batch)
+    metadata.write(rows, metadata.table(batch, outcomes, target, list(record.annotations.values())))
     statuses = Counter(outcome.status for outcome in outcomes)
     result = ShardResult(
         name=task.shard,
@@ -163,7 +168,8 @@ def _publish(
         parquet_bytes=rows.stat().st_size,
         parquet_sha256=hashlib.sha256(rows.read_bytes()).hexdigest(),
         source_bytes=sum(outcome.source_bytes or 0 for outcome in outcomes),
-        reasons=dict(Counter(str(outcome.reason) for outcome in outcomes if outcome.status is Status.FAILED)),
+        reasons=_reasons(outcomes, Status.FAILED),
+        filtered_reasons=_reasons(outcomes, Status.FILTERED),
         histogram=np.asarray(journal.histogram()).tolist(),
     )
     tar = staging.folder / f"{task.shard}.tar"

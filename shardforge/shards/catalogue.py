@@ -65,12 +65,41 @@ class Reason(StrEnum):
     """``--reencode never``: the file cannot be stored as it is."""
     MASK_MISMATCH = "mask_mismatch"
     """The mask's size differs from the image's."""
+    BAD_ANNOTATION = "bad_annotation"
+    """A box or keypoint is malformed, not finite, without area, or outside the image."""
+    FILTERED_SIDE = "filtered_side"
+    """``min_side`` or ``max_side`` excludes it."""
+    FILTERED_AREA = "filtered_area"
+    """``min_area`` or ``max_area`` excludes it."""
+    FILTERED_ASPECT = "filtered_aspect"
+    """``min_aspect`` or ``max_aspect`` excludes it."""
+    FILTERED_WHERE = "filtered_where"
+    """The recipe's ``where`` is not true for its row of the table."""
+    DUPLICATE = "duplicate"
+    """``duplicates: first``: the file is identical with that of the item that ``duplicate_of`` names."""
     DECODER_CRASH = "decoder_crash"
     """The process died on this item, twice, the second time alone."""
     TIMEOUT = "timeout"
     """More CPU time than the limit, twice, the second time alone."""
     OUT_OF_MEMORY = "out_of_memory"
     """More memory than the limit, twice, the second time alone."""
+
+
+FILTERS = frozenset(
+    (
+        Reason.FILTERED_SIDE,
+        Reason.FILTERED_AREA,
+        Reason.FILTERED_ASPECT,
+        Reason.FILTERED_WHERE,
+        Reason.DUPLICATE,
+    )
+)
+"""The reasons of items that the recipe excludes."""
+
+
+def status_of(reason: Reason) -> Status:
+    """``filtered`` or ``failed``: what an item becomes for this reason."""
+    return Status.FILTERED if reason in FILTERS else Status.FAILED
 
 
 class Flag(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +33,9 @@ class Outcome:
         decoder, resampler: who made the pixels.
         extents: field → place in the shard.
         sample_crc32: checksum of the sample's bytes in the shard, headers and padding included.
+        pixels_hash: 64 bits of the stored pixels and their shape, in hex; what is equal in every pixel has the same.
+        duplicate_of: key of the item that was kept in place of this one.
+        annotations: column → boxes or points in pixels of the stored image (or fractions of it).
     """
 
     status: Status
@@ -57,6 +61,9 @@ class Outcome:
     flags: tuple[Flag, ...] = ()
     extents: Mapping[str, Extent] = field(default_factory=dict)
     sample_crc32: int | None = None
+    pixels_hash: str | None = None
+    duplicate_of: str | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
 _PLANNED: tuple[tuple[str, pa.DataType], ...] = (
@@ -91,6 +98,8 @@ _LEARNED: tuple[tuple[str, pa.DataType], ...] = (
     ("resampler", pa.string()),
     ("flags", pa.list_(pa.string())),
     ("sample_crc32", pa.int64()),
+    ("pixels_hash", pa.string()),
+    ("duplicate_of", pa.string()),
 )
 
 
@@ -134,13 +143,16 @@ def _extent_columns(fields: Sequence[str]) -> list[tuple[str, pa.DataType]]:
     return [(f"{name}_{part}", pa.int64()) for name in sorted(fields) for part in ("offset", "size")]
 
 
-def table(planned: pa.RecordBatch, outcomes: Sequence[Outcome], target: pa.Schema) -> pa.Table:
+def table(
+    planned: pa.RecordBatch, outcomes: Sequence[Outcome], target: pa.Schema, annotations: Sequence[str] = ()
+) -> pa.Table:
     """Joins what was planned with what became of it.
 
     Args:
         planned: one row per item in shard order, with the columns that are known before any pixel is read.
         outcomes: one per row of ``planned``.
         target: as :func:`schema` gives it.
+        annotations: columns of ``target`` that hold the outcomes' boxes and points.
     """
     if planned.num_rows != len(outcomes):
         raise ValueError(f"{len(outcomes)} outcomes for {planned.num_rows} items")
@@ -148,7 +160,9 @@ def table(planned: pa.RecordBatch, outcomes: Sequence[Outcome], target: pa.Schem
     for column in target:
         name = column.name
         base, _, part = name.rpartition("_")
-        if name in planned.schema.names:
+        if name in annotations:
+            columns.append(pa.array([outcome.annotations.get(name) for outcome in outcomes], column.type))
+        elif name in planned.schema.names:
             columns.append(planned.column(name).cast(column.type))
         elif part in ("offset", "size") and name not in dict(_LEARNED):
             extents = [outcome.extents.get(base) for outcome in outcomes]

@@ -176,8 +176,8 @@ def _label_problem(label: Any, name: Any, manifest: Manifest) -> str | None:
 
 
 def _failure_problem(row: Mapping[str, Any], manifest: Manifest) -> str | None:
-    if row["status"] == Status.FAILED and row["reason"] is None:
-        return "failed without a reason"
+    if row["status"] in (Status.FAILED, Status.FILTERED) and row["reason"] is None:
+        return f"{row['status']} without a reason"
     extents = [f"{name}_{part}" for name in manifest.fields for part in ("offset", "size")]
     taken = [name for name in extents if row[name] is not None]
     return f"not a success, but has {taken[0]}" if taken else None
