@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -87,8 +87,19 @@ def stop_together(problem: ShardforgeError | Exception | None) -> None:
         for text in dict.fromkeys(text for _, _, text in problems):
             ranks = ", ".join(str(rank) for rank, _, other in problems if other == text)
             print(f"rank {ranks}: {text}", file=sys.stderr, flush=True)
+    leave(problems[0][1])
+
+
+def leave(code: int) -> NoReturn:
+    """Ends this process at once.
+
+    Threads of the process group outlive its destruction for a moment; an interpreter that winds down meanwhile is
+    aborted now and then ("terminate called without an active exception"), long after all the work is done.
+    """
     dist.destroy_process_group()
-    sys.exit(problems[0][1])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def open_loaders(options: argparse.Namespace) -> tuple[ShardLoader, ShardLoader]:
@@ -256,8 +267,7 @@ def main() -> None:
     missed = options.target_accuracy is not None and accuracy < options.target_accuracy
     if missed:
         say(f"validation accuracy {accuracy:.4f} is below the target of {options.target_accuracy}")
-    dist.destroy_process_group()
-    sys.exit(1 if missed else 0)
+    leave(1 if missed else 0)
 
 
 if __name__ == "__main__":

@@ -41,14 +41,35 @@ def _complain(message: str, code: int, as_json: bool) -> None:
 
     click.echo(f"shardforge: {plain(message)}", err=True)
     if as_json:
-        click.echo(json.dumps({"status": "error", "error": message, "exit_code": code}))
+        click.echo(_error_object(message, code))
+
+
+def _error_object(message: str, code: int) -> str:
+    return json.dumps({"status": "error", "error": message, "exit_code": code})
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 _quiet = click.option("--quiet", is_flag=True, help="Say nothing but errors.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Answers ``--json`` with an object also where the arguments themselves are wrong."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["standalone_mode"] = False
+        try:
+            return super().main(*args, **kwargs)
+        except click.ClickException as error:
+            error.show()
+            given = kwargs.get("args") or (args[0] if args else None) or sys.argv[1:]
+            if "--json" in given:
+                click.echo(_error_object(error.format_message(), error.exit_code))
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(_INTERRUPTED)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="shardforge")
 def main() -> None:
     """Compile raw images and DICOM into training shards, and see what is in them.

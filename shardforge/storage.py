@@ -7,7 +7,6 @@ import fcntl
 import os
 import time
 from pathlib import Path
-from typing import IO
 
 from shardforge.errors import StorageError
 
@@ -52,29 +51,46 @@ def explain(error: OSError, where: object) -> StorageError:
 
 
 class FolderLock:
-    """Holds a folder for one build. Worker processes inherit it, so it is free only when all of them are gone.
+    """Holds a folder for one build, by a lock on the folder itself: no file is left behind, none can be removed.
+
+    Worker processes inherit it, so the folder is free only when all of them are gone.
+
+    Attributes:
+        descriptor: the file descriptor that worker processes inherit.
+        supported: whether the file system has such locks at all (some network file systems do not).
 
     Raises:
         StorageError: another build holds the folder.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file: IO[bytes] = open(folder / "lock", "a+b")
         deadline = time.monotonic() + _PATIENCE
         while True:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.supported = True
             except BlockingIOError:
+                os.close(self.descriptor)
                 if time.monotonic() > deadline:
-                    self._file.close()
-                    raise StorageError("another build is running here", where=folder.parent) from None
+                    raise StorageError("another build is running here", where=folder) from None
                 time.sleep(0.05)
+                continue
+            except OSError as error:
+                if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+                    raise
+                self.supported = False
+            if self._is(folder):
+                return
+            # Whoever held it before has removed the folder; what is there now is another one.
+            os.close(self.descriptor)
 
-    @property
-    def descriptor(self) -> int:
-        """The file descriptor that worker processes inherit."""
-        return self._file.fileno()
+    def _is(self, folder: Path) -> bool:
+        try:
+            return os.path.samestat(folder.stat(), os.fstat(self.descriptor))
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
-        self._file.close()
+        os.close(self.descriptor)

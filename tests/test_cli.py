@@ -105,6 +105,16 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.parametrize(
+    "arguments", [["build", "a", "b", "--workers", "x"], ["build", "a", "b", "--nope"], ["build"]]
+)
+def test_errors_in_the_arguments_are_json_too(arguments: list[str]) -> None:
+    result = run(*arguments, "--json")
+    assert (result.returncode, json.loads(result.stdout)["exit_code"]) == (2, 2)
+    assert "Traceback" not in result.stderr
+    assert run(*arguments).stdout == ""
+
+
 def test_an_output_that_cannot_be_written_is_exit_3(tmp_path: Path) -> None:
     raw = class_folders(tmp_path / "raw", {"a": 2})
     for folder in (tmp_path, *tmp_path.parents):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import platform
 import shutil
@@ -15,7 +14,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardforge.compile import plan
@@ -25,7 +23,7 @@ from shardforge.compile.engines.local import Failure, Progress, WorkerPool
 from shardforge.compile.existing import find_existing
 from shardforge.compile.frames import expand_frames
 from shardforge.compile.options import BuildOptions, resolve
-from shardforge.compile.plan import Draft, PlannedShard
+from shardforge.compile.plan import Draft
 from shardforge.compile.progress import Console, Reporter, Silent
 from shardforge.compile.repeated_pixels import warn_of_repeated_pixels
 from shardforge.compile.report import (
@@ -34,27 +32,22 @@ from shardforge.compile.report import (
     count_unknown,
     describe_plan,
     split_reports,
-    told_counts,
 )
-from shardforge.compile.split import keyed_hash
 from shardforge.compile.staging import PlanRecord, ShardResult, Staging
 from shardforge.compile.task import ShardTask
+from shardforge.compile.tolerance import allowed_failures, check_failures
+from shardforge.compile.trial import measure_sample
 from shardforge.compile.versions import library_versions
-from shardforge.errors import TooManyFailuresError, UsageError
+from shardforge.errors import UsageError
 from shardforge.machine import inspect_machine
 from shardforge.recipe import Recipe, RunOptions
-from shardforge.shards.catalogue import FILTERS, Reason
-from shardforge.shards.layout import MANIFEST, is_own_file
+from shardforge.shards import metadata
+from shardforge.shards.catalogue import FILTERS, Reason, Status
+from shardforge.shards.layout import MANIFEST, is_own_file, parquet_path
 from shardforge.shards.manifest import Manifest
-from shardforge.shards.tar import END_OF_ARCHIVE
-from shardforge.sources.item import UnknownFile, frame_name
+from shardforge.sources.item import UnknownFile
 from shardforge.sources.scan import Scan, SourceOptions, scan
 from shardforge.storage import FolderLock, explain
-
-_TRIAL_ITEMS = 24
-"""Items that are encoded to learn how large samples come out."""
-_GUESS = 1 << 16
-"""Bytes per sample when no trial item succeeds."""
 
 
 def build(
@@ -100,15 +93,17 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
     for line in describe_plan(draft, found.unknown):
         reporter.say(line)
     if dry_run:
-        return _dry_run(source, draft, found, reporter)
-    if (out / MANIFEST).exists() and not recipe.run.overwrite:
+        return _dry_run(source, out, draft, found, reporter, began)
+    staging = Staging.of(out)
+    if (out / MANIFEST).exists() and not staging.folder.exists() and not recipe.run.overwrite:
         # Before anything is written: a finished dataset may be read-only.
         existing = find_existing(source, out, draft, found.items, reporter)
-        assert isinstance(existing, Manifest)
-        return _report("up to date", out, draft, found, split_reports(existing), {}, began, 0)
-    with _held(out) as lock:
+        if isinstance(existing, Manifest):
+            return _up_to_date(out, draft, found, existing, began)
+    with _held(out, reporter) as lock:
         existing = find_existing(source, out, draft, found.items, reporter)
-        staging = Staging.of(out)
+        if isinstance(existing, Manifest) and not recipe.run.overwrite:
+            return _up_to_date(out, draft, found, existing, began)
         with closing(_pool(recipe.run, staging, lock)) as pool:
             if isinstance(existing, PlanRecord):
                 record = existing
@@ -116,7 +111,7 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
             else:
                 _clear(out, staging)
                 reporter.say("measuring how large samples come out")
-                shards = plan.cut(draft, _measure(source, draft, staging, pool, recipe.run))
+                shards = plan.cut(draft, measure_sample(source, draft, staging, pool, recipe.run))
                 record = staging.write_plan(draft, shards, library_versions())
             results, resumed = _run(source, out, staging, record, pool, recipe.run, reporter)
         repeated = warn_of_repeated_pixels(out, record.shards_by_split())
@@ -163,16 +158,18 @@ def _source_options(recipe: Recipe) -> SourceOptions:
 
 
 @contextmanager
-def _held(out: Path) -> Iterator[int]:
+def _held(out: Path, reporter: Reporter) -> Iterator[int]:
     """Holds OUT against other builds; yields the lock's file descriptor."""
-    staging = Staging.of(out)
     fresh = not out.exists()
-    staging.folder.mkdir(parents=True, exist_ok=True)
-    lock = FolderLock(staging.folder)
+    lock = FolderLock(out)
+    if not lock.supported:
+        reporter.say("warning: this file system has no locks; no other build may run here at the same time")
+    staging = Staging.of(out)
     try:
+        staging.folder.mkdir(exist_ok=True)
         yield lock.descriptor
     finally:
-        if not staging.has_plan:
+        if not staging.has_plan or (out / MANIFEST).exists():
             shutil.rmtree(staging.folder, ignore_errors=True)
             if fresh and not any(out.iterdir()):
                 out.rmdir()
@@ -197,32 +194,7 @@ def _clear(out: Path, staging: Staging) -> None:
         if is_own_file(path.name) and path.is_file():
             path.unlink()
     for path in staging.folder.iterdir():
-        if path.name != "lock":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _measure(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run: RunOptions) -> int:
-    """Bytes an item takes in a tar, from a seeded trial of a few items in a worker process.
-
-    Items that the plan knows to give no sample take none.
-    """
-    rows = draft.rows.select(["source", "frame"]).to_pylist()
-    names = [frame_name(row["source"], row["frame"]) for row in rows]
-    problems = draft.rows["problem"]
-    good = (i for i in range(len(names)) if not problems[i].is_valid)
-    seed = draft.recipe.seed
-    chosen = heapq.nsmallest(_TRIAL_ITEMS, good, key=lambda i: keyed_hash(seed, "trial", names[i]))
-    if not chosen:
-        return _GUESS
-    trial = Staging(staging.folder / "trial")
-    trial.folder.mkdir()
-    shard = PlannedShard("trial", "trial", 0, len(chosen))
-    trial.write_plan(replace(draft, rows=draft.rows.take(pa.array(sorted(chosen)))), [shard], {})
-    task = ShardTask(str(trial.folder.resolve()), 0, shard.name, str(source.resolve()), None, run.cpu_seconds)
-    result = next(event for event in pool.run([task]) if isinstance(event, ShardResult))
-    shutil.rmtree(trial.folder)
-    sample = (result.bytes - len(END_OF_ARCHIVE)) // result.samples if result.samples else _GUESS
-    return max(1, sample * int(problems.null_count) // len(problems))
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _run(
@@ -244,10 +216,10 @@ def _run(
         if shard.name not in finished
     ]
     resumed = sum(map(_items, finished.values()))
-    allowed = _allowed_failures(run.max_errors, record.items)
+    allowed = allowed_failures(run.max_errors, record.items)
     if finished:
         reporter.say(f"resuming: {resumed:,} items in {len(finished):,} of {len(record.shards):,} shards are done")
-    _check_failures(finished.values(), 0, allowed, record.items)
+    check_failures(finished.values(), 0, allowed, record.items)
     reporter.start(record.items, resumed)
     read = 0
     for event in pool.run(tasks):
@@ -259,7 +231,7 @@ def _run(
         elif isinstance(event, Progress):
             done, failed = sum(map(_items, finished.values())), sum(result.failed for result in finished.values())
             reporter.update(done + event.done, failed + event.failed, read + event.read)
-            _check_failures(finished.values(), event.failed, allowed, record.items)
+            check_failures(finished.values(), event.failed, allowed, record.items)
     reporter.finish()
     return finished, resumed
 
@@ -268,33 +240,11 @@ def _items(result: ShardResult) -> int:
     return result.samples + result.failed + result.filtered + result.skipped
 
 
-def _allowed_failures(max_errors: str | None, items: int) -> int:
-    """How many failed items are tolerated."""
-    if max_errors is None:
-        return max(10, items // 100)
-    if max_errors.endswith("%"):
-        return int(float(max_errors[:-1]) * items / 100)
-    return int(max_errors)
-
-
-def _check_failures(results: Iterable[ShardResult], in_flight: int, allowed: int, items: int) -> None:
-    finished = list(results)
-    failed = sum(result.failed for result in finished) + in_flight
-    if failed > allowed:
-        reasons = sum((Counter(result.reasons) for result in finished), Counter())
-        told = f" ({told_counts(dict(reasons.most_common()))} in the shards that are done)" if reasons else ""
-        raise TooManyFailuresError(
-            f"stopped: {failed:,} of {items:,} items have failed{told}, more than the {allowed:,} allowed",
-            todo="Mend the files, or run the same command with a higher --max-errors (a count or a share such as 5%) "
-            "to go on from here.",
-        )
-
-
-def _dry_run(source: Path, draft: Draft, found: Scan, reporter: Reporter) -> BuildReport:
+def _dry_run(source: Path, out: Path, draft: Draft, found: Scan, reporter: Reporter, began: float) -> BuildReport:
     with tempfile.TemporaryDirectory(prefix="shardforge-") as folder:
         staging = Staging(Path(folder))
         with closing(WorkerPool(1, staging.folder, draft.recipe.run.memory)) as pool:
-            sample_bytes = _measure(source, draft, staging, pool, draft.recipe.run)
+            sample_bytes = measure_sample(source, draft, staging, pool, draft.recipe.run)
     shards = Counter(shard.split for shard in plan.cut(draft, sample_bytes))
     splits = {
         name: SplitReport(items=items, shards=shards[name], bytes=items * sample_bytes)
@@ -306,11 +256,23 @@ def _dry_run(source: Path, draft: Draft, found: Scan, reporter: Reporter) -> Bui
     problems = pc.value_counts(draft.rows["problem"].drop_null()).to_pylist()
     known = {Reason(entry["values"]): entry["counts"] for entry in problems}
     return replace(
-        _report("planned", Path(), draft, found, splits, {}, time.monotonic(), 0),
+        _report("planned", out, draft, found, splits, {}, began, 0),
         bytes=total,
         reasons={str(reason): count for reason, count in known.items() if reason not in FILTERS},
         filtered_reasons={str(reason): count for reason, count in known.items() if reason in FILTERS},
     )
+
+
+def _up_to_date(out: Path, draft: Draft, found: Scan, manifest: Manifest, began: float) -> BuildReport:
+    failed: Counter[str] = Counter()
+    filtered: Counter[str] = Counter()
+    for split in manifest.splits.values():
+        for shard in split.shards if split.failed or split.filtered else ():
+            rows = metadata.read(parquet_path(out, shard.name), ["status", "reason"]).to_pylist()
+            failed.update(row["reason"] for row in rows if row["status"] == Status.FAILED)
+            filtered.update(row["reason"] for row in rows if row["status"] == Status.FILTERED)
+    report = _report("up to date", out, draft, found, split_reports(manifest), {}, began, 0)
+    return replace(report, reasons=dict(failed.most_common()), filtered_reasons=dict(filtered.most_common()))
 
 
 def _report(

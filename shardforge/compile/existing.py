@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ from shardforge.compile.plan import Draft
 from shardforge.compile.progress import Reporter
 from shardforge.compile.staging import PlanRecord, Staging
 from shardforge.compile.versions import library_versions
-from shardforge.errors import DamagedError, UsageError
+from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.shards import metadata
-from shardforge.shards.layout import BUILD_RECORD, MANIFEST, STAGING, is_own_file, parquet_path
-from shardforge.shards.manifest import Manifest
+from shardforge.shards.layout import BUILD_RECORD, MANIFEST, STAGING, index_path, is_own_file, parquet_path, tar_path
+from shardforge.shards.manifest import Manifest, SplitInfo
 from shardforge.sources.item import Item
 
 _TODO = "Use --overwrite to start anew, or choose another output folder."
@@ -33,6 +33,7 @@ def find_existing(
 
     Raises:
         UsageError: what lies in OUT was made with another recipe or from other inputs, or is no dataset at all.
+        StorageError: it was a dataset once, but is damaged or has lost files.
     """
     overwrite = draft.recipe.run.overwrite
     try:
@@ -44,9 +45,11 @@ def find_existing(
             record = Staging.of(out).read_plan()
             _compare_unfinished(source, out, record, draft, items, reporter)
             return record
-    except (UsageError, DamagedError):
+    except (UsageError, StorageError, DamagedError) as error:
         if overwrite:
             return None
+        if isinstance(error, DamagedError):
+            raise StorageError(error.what, where=error.where, todo=_TODO) from None
         raise
     foreign = [path.name for path in out.iterdir() if path.name != STAGING]
     if foreign and not (overwrite and all(is_own_file(name) for name in foreign)):
@@ -66,6 +69,7 @@ def _compare_finished(
     if manifest.inputs.sha256 != draft.inputs.content:
         raise UsageError(_changed(explain_difference(_rows(out, shards), items)), where=out, todo=_TODO)
     _refuse_other_groups(out, manifest.groups, draft)
+    _refuse_missing_files(out, manifest)
     if _recorded_times(out) != draft.inputs.times:
         _refuse_other_contents(source, out, shards, items, reporter)
 
@@ -106,6 +110,23 @@ def _refuse_other_recipe(out: Path, old: Mapping[str, Any], draft: Draft) -> Non
 def _refuse_other_groups(out: Path, old: Mapping[str, Sequence[str]], draft: Draft) -> None:
     if {split: list(groups) for split, groups in old.items()} != {s: list(g) for s, g in draft.groups.items()}:
         raise UsageError("was built with another frozen split", where=out, todo=_TODO)
+
+
+def _refuse_missing_files(out: Path, manifest: Manifest) -> None:
+    """A look at names and sizes; whether every byte is right is for ``inspect --verify`` to tell."""
+    for name, split in manifest.splits.items():
+        paths = [index_path(out, name), *(parquet_path(out, shard.name) for shard in split.shards)]
+        gone = next((path for path in paths if not path.is_file()), None)
+        cut = next(
+            (path for path, size in _tars(out, split) if not path.is_file() or path.stat().st_size != size), None
+        )
+        if gone is not None or cut is not None:
+            what = "a file of the finished dataset is missing" if gone else "a shard is missing or has another size"
+            raise StorageError(what, where=gone or cut, todo=_TODO)
+
+
+def _tars(out: Path, split: SplitInfo) -> Iterator[tuple[Path, int]]:
+    return ((tar_path(out, shard.name), shard.bytes) for shard in split.shards)
 
 
 def _refuse_other_contents(

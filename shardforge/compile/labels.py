@@ -17,6 +17,9 @@ Value = int | float | list[int] | list[float] | None
 """What goes into the parquet's ``label`` column."""
 
 
+_TRUTH = {"true": 1.0, "false": 0.0}
+
+
 @dataclass(frozen=True)
 class Labelling:
     """The labels of a dataset.
@@ -68,9 +71,14 @@ def _guess(items: Sequence[Item], columns: Sequence[str]) -> tuple[Any, str]:
     if not present:
         return "none", "no item has a label"
     if len(columns) > 1:
-        cells = [cell for label in present if isinstance(label, tuple) for cell in label]
-        if all(_number(cell) in (0.0, 1.0) or cell in ("", None) for cell in cells):
+        cells = [cell for label in present if isinstance(label, tuple) for cell in label if cell not in ("", None)]
+        if all(_cell(cell) in (0.0, 1.0) for cell in cells):
             return "multi", f"{len(columns)} columns of 0 and 1"
+        if not any(_cell(cell) is not None for cell in cells):
+            raise UsageError(
+                f"the label columns {', '.join(columns)} hold neither 0 and 1 nor numbers ({cells[0]!r}, for one)",
+                todo="Name one column of classes, with --label-separator where it holds several.",
+            )
         return "number", f"{len(columns)} columns of numbers"
     if any(isinstance(label, tuple) for label in present):
         if all(isinstance(cell, float) for label in present if isinstance(label, tuple) for cell in label):
@@ -93,6 +101,11 @@ def _number(cell: object) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _cell(cell: object) -> float | None:
+    """A cell of one among several label columns: a number, or a truth value as tables write it; None for others."""
+    return _TRUTH[cell.lower()] if isinstance(cell, str) and cell.lower() in _TRUTH else _number(cell)
+
+
 def _numbers(items: Sequence[Item], note: str) -> Labelling:
     rows = [_vector(item.label) for item in items]
     sizes = [len(row) for row in rows if row is not None]
@@ -107,7 +120,7 @@ def _numbers(items: Sequence[Item], note: str) -> Labelling:
 
 
 def _vector(label: Label) -> list[float] | None:
-    cells = [_number(cell) for cell in (label if isinstance(label, tuple) else (label,))]
+    cells = [_cell(cell) for cell in label] if isinstance(label, tuple) else [_number(label)]
     return None if any(cell is None for cell in cells) else [cell for cell in cells if cell is not None]
 
 
@@ -142,7 +155,7 @@ def _class_names(label: Label, columns: Sequence[str], multi: bool) -> list[str]
     if multi and len(columns) > 1:
         if not isinstance(label, tuple) or len(label) != len(columns):
             return None
-        cells = [0.0 if cell in ("", None) else _number(cell) for cell in label]
+        cells = [0.0 if cell in ("", None) else _cell(cell) for cell in label]
         if any(cell not in (0.0, 1.0) for cell in cells):
             return None
         return [name for name, cell in zip(columns, cells, strict=True) if cell]

@@ -340,7 +340,8 @@ def _keys(
 
 def _clean_stem(source: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", PurePosixPath(source).name.partition(".")[0])[:_MAX_STEM]
-    return "x" + stem if stem.startswith("__") or not stem else stem
+    # A dash in front would be taken for an option by the tools that meet the extracted file.
+    return "x" + stem if not stem or stem.startswith(("__", "-")) else stem
 
 
 def _required(fields: Mapping[str, FieldInfo], recipe: Recipe, label: LabelInfo) -> frozenset[str]:

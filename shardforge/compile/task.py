@@ -98,12 +98,19 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
         OSError: the shard cannot be written.
     """
     staging = Staging(Path(task.staging))
+    path = staging.folder / f"{task.shard}.tar"
+    if task.resume and task.out is not None:
+        # The worker before this one may have died after publishing, or in the middle of it.
+        done = staging.read_done(task.shard, Path(task.out))
+        if done is not None:
+            return done
     record = staging.read_plan()
     settings = record.settings
     batch = staging.batch(task.batch)
     items = planned_items(record, batch)
-    journal = Journal(staging.folder, task.shard, record.channels, depth=record.depth, keep=task.resume)
-    path = staging.folder / f"{task.shard}.tar"
+    journal = Journal(
+        staging.folder, task.shard, record.channels, depth=record.depth, keep=task.resume and path.exists()
+    )
     writer = TarWriter(path, keep=journal.tar_size)
     failed = sum(outcome.status is Status.FAILED for outcome in journal.outcomes()) if journal.count else 0
     read = 0

@@ -171,9 +171,11 @@ class Manifest:
         """
         try:
             content = json.loads(data)
-            found = content.pop("checksum")
+            if not isinstance(content, dict):
+                raise ValueError("no JSON object")
             if content.get("format") != FORMAT:
                 raise ValueError(f"format {content.get('format')!r} where this version reads {FORMAT!r}")
+            found = content.pop("checksum", None)
             intact = found == _checksum(content) and _dump({**content, "checksum": found}) == data
             manifest = _from_plain(cls, content)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:

@@ -174,6 +174,34 @@ def test_new_modification_times_alone_are_no_change(raw: Path, built: Path, tmp_
     assert shardforge.build(touched, out, **BUILD).status == "up to date"  # type: ignore[arg-type]
 
 
+def test_a_dataset_that_has_lost_files_is_not_up_to_date(raw: Path, built: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(["train-000001.tar", "val-000000.parquet", "train.index.arrow"]):
+        out = copy(built, tmp_path / f"out{number}")
+        (out / name).unlink()
+        with pytest.raises(StorageError, match=rf"{name}.*missing.*--overwrite"):
+            shardforge.build(raw, out, **BUILD)  # type: ignore[arg-type]
+        shardforge.build(raw, out, overwrite=True, **BUILD)  # type: ignore[arg-type]
+        assert digest_tree(out) == digest_tree(built)
+
+
+def test_a_damaged_manifest_is_exit_3_and_names_the_way_out(raw: Path, built: Path, tmp_path: Path) -> None:
+    out = copy(built, tmp_path / "out")
+    for damage in (b"[]", b"{", (out / "dataset.json").read_bytes().replace(b'"seed": 0', b'"seed": 1')):
+        (out / "dataset.json").write_bytes(damage)
+        with pytest.raises(StorageError, match="--overwrite") as caught:
+            shardforge.build(raw, out, **BUILD)  # type: ignore[arg-type]
+        assert caught.value.exit_code == 3
+
+
+def test_what_a_kill_left_beside_a_finished_dataset_is_cleared_away(raw: Path, built: Path, tmp_path: Path) -> None:
+    out = copy(built, tmp_path / "out")
+    (out / ".staging").mkdir()
+    (out / ".staging" / "plan.json").write_text("{}")
+    assert shardforge.build(raw, out, **BUILD).status == "up to date"  # type: ignore[arg-type]
+    assert digest_tree(out) == digest_tree(built)
+    assert not (out / ".staging").exists()
+
+
 def test_overwrite_starts_anew_and_leaves_other_files_alone(raw: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shardforge.build(raw, out, size=16, shard_samples=10, quiet=True)
@@ -261,7 +289,8 @@ def test_broken_files_become_rows_with_reasons(tmp_path: Path) -> None:
     assert reasons == {"a/cut.jpg": "truncated", "a/text.jpg": "not_an_image", "a/empty.jpg": "empty"}
     assert (report.items, report.samples, report.failed) == (15, 12, 3)
     assert verify(tmp_path / "out").damage == ()
-    assert shardforge.build(raw, tmp_path / "out", quiet=True).exit_code == 0
+    again = shardforge.build(raw, tmp_path / "out", quiet=True)
+    assert (again.status, again.exit_code, again.reasons) == ("up to date", 0, report.reasons)
 
 
 def test_too_many_failures_stop_the_build_and_a_higher_limit_resumes_it(tmp_path: Path) -> None:

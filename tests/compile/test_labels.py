@@ -56,6 +56,18 @@ def test_columns_of_zeros_and_ones_are_multi_hot_in_column_order() -> None:
     assert found.values == [[0], [0, 1], []]
 
 
+def test_columns_of_truth_values_are_multi_hot_as_tables_write_them() -> None:
+    found = label(("True", "False"), ("FALSE", "true"), (1, 0), label=("cat", "dog"))
+    assert (found.info.kind, found.values) == ("multi", [[0], [1], [0]])
+    found = label(("True", "34"), ("False", "2.5"), label=("ok", "age"))
+    assert (found.info.kind, found.values) == ("number", [[1.0, 34.0], [0.0, 2.5]])
+
+
+def test_columns_of_words_are_refused_before_any_work() -> None:
+    with pytest.raises(UsageError, match=r"neither 0 and 1 nor numbers \('sick', for one\)"):
+        label(("sick", "old"), ("well", ""), label=("state", "age"))
+
+
 def test_columns_of_numbers_are_a_vector() -> None:
     found = label(("1.5", "2"), ("0", "1"), label=("x", "y"))
     assert (found.info.kind, found.info.size, found.values) == ("number", 2, [[1.5, 2.0], [0.0, 1.0]])

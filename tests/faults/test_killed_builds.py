@@ -208,6 +208,49 @@ def test_a_second_build_on_the_same_folder_is_refused(raw: Path, tmp_path: Path)
     assert process.returncode == 1
 
 
+def test_builds_at_once_on_one_folder_end_with_one_dataset(
+    raw: Path, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    processes = [start(raw, out, "--workers", 1) for _ in range(3)]
+    codes = []
+    for process in processes:
+        _, stderr = process.communicate(timeout=240)
+        codes.append(process.returncode)
+        assert "Traceback" not in stderr
+    # The first builds (1: some items failed); the others find it up to date (0), or give up waiting (3).
+    assert codes.count(1) == 1
+    assert set(codes) <= {0, 1, 3}
+    assert digest_tree(out) == undisturbed
+
+
+DIES_WHILE_PUBLISHING = """
+# Ends the worker once, at the moment that the file beside this one names.
+import os, pathlib, sys
+moment = pathlib.Path(__file__).with_name("moment")
+if "shardforge.compile.worker" in " ".join(sys.orig_argv):
+    def once(event, arguments):
+        if event == "os.rename" and moment.exists() and moment.read_text() in str(arguments[1]):
+            moment.unlink()
+            os._exit(1)
+    sys.addaudithook(once)
+"""
+
+
+@pytest.mark.parametrize("moment", ["000001.tar", "000001.parquet", "000001.done.json", "000002.done.json"])
+def test_a_worker_that_dies_while_publishing_costs_nothing(
+    raw: Path, undisturbed: dict[str, str], tmp_path: Path, moment: str
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(DIES_WHILE_PUBLISHING)
+    (tmp_path / "site" / "moment").write_text(f"train-{moment}")
+    out = tmp_path / "out"
+    result = run("build", raw, out, *OPTIONS, "--workers", 2, env=environment(PYTHONPATH=str(tmp_path / "site")))
+    assert result.returncode == 1, result.stderr
+    assert not (tmp_path / "site" / "moment").exists()
+    assert digest_tree(out) == undisturbed
+
+
 CRASHING_DECODER = """
 # Makes the JPEG decoder of this process a faulty one: on marked files it reads address 0.
 import ctypes, simplejpeg

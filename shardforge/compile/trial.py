@@ -1,0 +1,48 @@
+"""A trial of a few items, to learn how large samples come out before the plan is cut into shards."""
+
+from __future__ import annotations
+
+import heapq
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from shardforge.compile.engines.local import WorkerPool
+from shardforge.compile.plan import Draft, PlannedShard
+from shardforge.compile.split import keyed_hash
+from shardforge.compile.staging import ShardResult, Staging
+from shardforge.compile.task import ShardTask
+from shardforge.recipe import RunOptions
+from shardforge.shards.tar import END_OF_ARCHIVE
+from shardforge.sources.item import frame_name
+
+_TRIAL_ITEMS = 24
+"""Items that are encoded to learn how large samples come out."""
+_GUESS = 1 << 16
+"""Bytes per sample when no trial item succeeds."""
+
+
+def measure_sample(source: Path, draft: Draft, staging: Staging, pool: WorkerPool, run: RunOptions) -> int:
+    """Bytes an item takes in a tar, from a seeded trial of a few items in a worker process.
+
+    Items that the plan knows to give no sample take none.
+    """
+    rows = draft.rows.select(["source", "frame"]).to_pylist()
+    names = [frame_name(row["source"], row["frame"]) for row in rows]
+    problems = draft.rows["problem"]
+    good = (i for i in range(len(names)) if not problems[i].is_valid)
+    seed = draft.recipe.seed
+    chosen = heapq.nsmallest(_TRIAL_ITEMS, good, key=lambda i: keyed_hash(seed, "trial", names[i]))
+    if not chosen:
+        return _GUESS
+    trial = Staging(staging.folder / "trial")
+    trial.folder.mkdir()
+    shard = PlannedShard("trial", "trial", 0, len(chosen))
+    trial.write_plan(replace(draft, rows=draft.rows.take(pa.array(sorted(chosen)))), [shard], {})
+    task = ShardTask(str(trial.folder.resolve()), 0, shard.name, str(source.resolve()), None, run.cpu_seconds)
+    result = next(event for event in pool.run([task]) if isinstance(event, ShardResult))
+    shutil.rmtree(trial.folder)
+    sample = (result.bytes - len(END_OF_ARCHIVE)) // result.samples if result.samples else _GUESS
+    return max(1, sample * int(problems.null_count) // len(problems))
