@@ -34,7 +34,7 @@ modes = st.sampled_from(
 
 
 def placement(size: tuple[int, int], mode: Any) -> Placement:
-    return place(*size, mode=mode[0], size=mode[1], enlarge=True)
+    return place(*size, mode=mode[0], size=mode[1], enlarge=True, max_pixels=10**12)
 
 
 @given(
