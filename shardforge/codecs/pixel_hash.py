@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
 import zlib
 from typing import Any
 
@@ -18,16 +16,18 @@ _SMALL = 1 << 16
 def pixel_hash(pixels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]) -> str:
     """16 hex digits; equal for equal pixels of equal shape, on every machine.
 
-    BLAKE2b of the shape, the CRC-32 (RFC 1952) and the Adler-32 (RFC 1950) of the pixels. BLAKE2b of the pixels
-    themselves would take a tenth of the time that a small photograph takes in all; these two take about a hundredth.
-    It finds what is equal among pictures as they come, not against an adversary.
+    The CRC-32 (RFC 1952) of the pixels, going on from 65536 · height + width, and their Adler-32 (RFC 1950). A
+    cryptographic hash would take a tenth of the time that a small photograph takes in all, these take a hundredth. It
+    finds what is equal among pictures as they come, not against an adversary.
 
     Args:
         pixels: [H, W, C], C-contiguous.
     """
+    height, width, _ = pixels.shape
+    start = (height << 16 ^ width) & 0xFFFFFFFF
     data: Any = pixels  # the stubs leave out that arrays are taken as they are
     if pixels.nbytes < _SMALL:
-        sums = zlib.crc32(data), zlib.adler32(data)
+        crc, adler = zlib.crc32(data, start), zlib.adler32(data)
     else:
-        sums = imagecodecs.deflate_crc32(data), imagecodecs.deflate_adler32(data)
-    return hashlib.blake2b(struct.pack("<5Q", *pixels.shape, *sums), digest_size=8).hexdigest()
+        crc, adler = imagecodecs.deflate_crc32(data, start), imagecodecs.deflate_adler32(data)
+    return f"{crc:08x}{adler:08x}"

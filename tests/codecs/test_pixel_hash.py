@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
 import zlib
 
 import numpy as np
@@ -18,8 +16,8 @@ from shardforge.codecs.pixel_hash import pixel_hash
 def test_it_is_what_the_standards_say_by_whichever_library(shape: tuple[int, int, int]) -> None:
     pixels = np.random.default_rng(5).integers(0, 256, shape, np.uint8)
     data = pixels.tobytes()
-    content = struct.pack("<5Q", *shape, zlib.crc32(data), zlib.adler32(data))
-    assert pixel_hash(pixels) == hashlib.blake2b(content, digest_size=8).hexdigest()
+    start = 65536 * shape[0] + shape[1]
+    assert pixel_hash(pixels) == f"{zlib.crc32(data, start):08x}{zlib.adler32(data):08x}"
 
 
 @given(st.integers(0, 2**32), st.integers(0, 10**6))
