@@ -32,7 +32,7 @@ from scripts.bench.quality import judge  # noqa: E402
 from scripts.bench.table import Result, Run, table  # noqa: E402
 from scripts.bench.work import sources  # noqa: E402
 
-OWN = ("shardforge", "bound", "bound_full")
+OWN = ("shardforge", "bound", "bound_malloc", "bound_full")
 CONTENDERS = (*OWN, *PEERS)
 COUNTS = {"a": 400, "b": 4000}
 FEW = 8

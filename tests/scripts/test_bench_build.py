@@ -31,13 +31,13 @@ def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_bench_measures_who_is_there_and_reports_who_is_missing(tmp_path: Path) -> None:
     done = bench(
         *("--set", "b", "--count", COUNT, "--repeats", 1, "--cache", tmp_path / "cache", "--json", tmp_path / "json"),
-        *("--only", "shardforge,bound,bound_full,webdataset,ffcv,mosaic"),
+        *("--only", "shardforge,bound,bound_malloc,bound_full,webdataset,ffcv,mosaic"),
         *("--python", f"webdataset={sys.executable}", "--python", f"ffcv={sys.executable}"),
         *("--python", f"mosaic={tmp_path / 'no-python'}"),
     )
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "json").read_text())["b"]["results"]
-    for name in ("shardforge", "bound", "bound_full", "webdataset"):
+    for name in ("shardforge", "bound", "bound_malloc", "bound_full", "webdataset"):
         (run,), quality = results[name]["runs"], results[name]["quality"]
         assert results[name]["missing"] is None
         assert all(math.isfinite(value) and value > 0 for value in (*run.values(), *quality.values()))
@@ -47,7 +47,7 @@ def test_bench_measures_who_is_there_and_reports_who_is_missing(tmp_path: Path) 
     assert results["ffcv"]["missing"] == "ModuleNotFoundError: No module named 'ffcv'"
     assert "no-python" in results["mosaic"]["missing"]
     rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 6
+    assert len(rows) == 2 + 7
     assert len({line.count(" | ") for line in rows}) == 1
     assert "| ffcv | missing: ModuleNotFoundError" in done.stdout
     assert not list((tmp_path / "cache").glob("environments/*"))

@@ -11,6 +11,7 @@ import multiprocessing
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,8 @@ _CHUNK = 4
 SOURCES, BYTES = "sources", "bytes"
 
 
-def build(source: Path, out: Path, workers: int, *, reduce: bool = True) -> None:
-    with multiprocessing.Pool(workers) as pool:
+def build(source: Path, out: Path, workers: int, *, reduce: bool = True, context: BaseContext | None = None) -> None:
+    with (context or multiprocessing.get_context()).Pool(workers) as pool:
         sizes = pool.imap_unordered(partial(_size, reduce=reduce), sources(source), _CHUNK)
         total = sum(sizes)
     (out / BYTES).write_text(str(total))

@@ -1,4 +1,4 @@
-"""This project, with its defaults."""
+"""This project, with its defaults but for the size of shards."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import shardforge
-from scripts.bench.work import QUALITY, SIZE
+from scripts.bench.work import QUALITY, SIZE, sources
 
 
 def build(source: Path, out: Path, workers: int) -> None:
-    shardforge.build(source, out, size=SIZE, quality=QUALITY, workers=workers, quiet=True)
+    # A shard is one worker's work; small sets fit into one of the default size. Four for each worker share it evenly.
+    samples = max(1, len(sources(source)) // (4 * workers))
+    shardforge.build(source, out, size=SIZE, quality=QUALITY, workers=workers, shard_samples=samples, quiet=True)
 
 
 def stored(out: Path) -> Iterator[tuple[str, bytes]]:
