@@ -37,6 +37,10 @@ _FRUITLESS = 5
 """Deaths without an item in the works after which a task is given up: no item is to blame."""
 
 
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(64 * 2**20)}
+"""glibc's own upper bounds (mallopt(3)) for what a process keeps, instead of giving it back to the system: fetching
+pages anew for every picture takes as long as resizing it."""
+
 # The worker finds modules where its parent does, installed or not; and nothing of the parent's script is run again.
 _WORKER = """
 import json, sys
@@ -223,4 +227,4 @@ def _environment() -> dict[str, str]:
     """One thread per worker, as shards are the unit of parallel work; and no allocator that reserves memory ahead,
     which would count against the limit."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **single, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
+    return {**os.environ, **single, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", **KEPT_MEMORY}
