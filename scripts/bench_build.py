@@ -11,10 +11,12 @@ reported as missing. The result is a Markdown table.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -155,15 +157,23 @@ def _measure(
 
 def _run(name: str, python: Path, pictures: Path, out: Path, workers: int, stored: Path) -> Run:
     command = [python, "-m", "scripts.bench.child", name, pictures, out, workers, stored]
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        child = subprocess.Popen(
+            list(map(str, command)), cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
         )
+        try:
+            answer, said = child.communicate(timeout=TIMEOUT)
+        finally:
+            # With all that it started, which may hold its pipes.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(str(error)) from None
-    if done.returncode:
-        raise MissingError(last_line(done.stderr))
-    return Run(**json.loads(done.stdout.splitlines()[-1]))
+    if child.returncode:
+        raise MissingError(last_line(said))
+    return Run(**json.loads(answer.splitlines()[-1]))
 
 
 def _print(title: str, count: int, results: Mapping[str, Result], options: argparse.Namespace) -> None:

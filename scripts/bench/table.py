@@ -64,7 +64,7 @@ _HEAD = (
     "shardforge is",
     "start s",
     "CPU ms/image",
-    "peak MB, one process",
+    "peak MB, one worker",
     "peak MB, all",
     "output MB",
     "PSNR dB (worst)",
