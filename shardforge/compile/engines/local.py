@@ -37,6 +37,10 @@ _FRUITLESS = 5
 """Deaths without an item in the works after which a task is given up: no item is to blame."""
 
 
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(64 * 2**20)}
+"""glibc's own upper bounds (mallopt(3)) for what a process keeps, instead of giving it back to the system: fetching
+pages anew for every picture takes as long as resizing it."""
+
 # The worker finds modules where its parent does, installed or not; and nothing of the parent's script is run again.
 _WORKER = """
 import json, sys
@@ -85,7 +89,7 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int, staging: Path, memory: int, lock: int | None = None) -> None:
-        self._workers, self._staging, self._memory, self._lock = workers, staging, memory, lock
+        self.workers, self._staging, self._memory, self._lock = workers, staging, memory, lock
         self._log: IO[bytes] = tempfile.TemporaryFile()
         self._selector = selectors.DefaultSelector()
         self._alive: dict[int, _Worker] = {}
@@ -98,7 +102,7 @@ class WorkerPool:
             ShardforgeError: workers cannot be started.
         """
         waiting = deque(tasks)
-        for number in range(min(self._workers, len(tasks))):
+        for number in range(min(self.workers, len(tasks))):
             self._give(self._alive.get(number) or self._start(number), waiting)
         while any(worker.task is not None for worker in self._alive.values()):
             for key, _ in self._selector.select(_TICK):
@@ -223,4 +227,4 @@ def _environment() -> dict[str, str]:
     """One thread per worker, as shards are the unit of parallel work; and no allocator that reserves memory ahead,
     which would count against the limit."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **single, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
+    return {**os.environ, **single, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", **KEPT_MEMORY}

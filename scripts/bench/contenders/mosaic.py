@@ -1,0 +1,40 @@
+"""Mosaic streaming: a pool, an MDSWriter in each process, indexes merged at the end, as documented."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+try:
+    import torchvision  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: F401
+except RuntimeError:
+    # Its compiled part does not load beside a CPU build of torch. streaming imports it, but nothing here needs it.
+    for name in ("nms", "qnms"):
+        torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+import streaming  # type: ignore[import-not-found]
+from streaming.base.util import merge_index  # type: ignore[import-not-found]
+
+from scripts.bench.work import pillow_jpeg, sources
+
+
+def _write(part: tuple[Path, list[Path]]) -> None:
+    out, paths = part
+    with streaming.MDSWriter(out=str(out), columns={"name": "str", "jpg": "bytes"}) as writer:
+        for path in paths:
+            name, data = pillow_jpeg(path)
+            writer.write({"name": name, "jpg": data})
+
+
+def build(source: Path, out: Path, workers: int) -> None:
+    paths = sources(source)
+    with multiprocessing.Pool(workers) as pool:
+        pool.map(_write, [(out / str(i), paths[i::workers]) for i in range(workers)], 1)
+    merge_index(str(out))
+
+
+def stored(out: Path) -> Iterator[tuple[str, bytes]]:
+    for sample in streaming.LocalDataset(str(out)):
+        yield sample["name"], sample["jpg"]

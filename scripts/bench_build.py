@@ -1,0 +1,187 @@
+"""Measures building a dataset against the codecs' own speed and against other tools, in one run, alternating.
+
+    python scripts/bench_build.py --set both --repeats 3 --json bench.json
+
+Pictures are composed of the two photographs that scikit-learn ships: set a of 12 megapixels, set b of 500 x 375; or
+taken from --src. Every contender brings the short side to 256 and stores JPEGs of quality 95. Peers run in virtual
+environments of their own under --cache, made with pip on first use; one that cannot be installed, or fails, is
+reported as missing. The result is a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from scripts.bench.environments import PEERS, MissingError, last_line, python_of  # noqa: E402
+from scripts.bench.pictures import composed, own  # noqa: E402
+from scripts.bench.quality import judge  # noqa: E402
+from scripts.bench.table import Result, Run, table  # noqa: E402
+from scripts.bench.work import sources  # noqa: E402
+
+OWN = ("shardforge", "bound", "bound_malloc", "bound_full")
+CONTENDERS = (*OWN, *PEERS)
+COUNTS = {"a": 400, "b": 4000}
+FEW = 8
+"""Pictures of the run that tells what starting costs."""
+TIMEOUT = 3600
+"""Seconds one run may take."""
+TITLES = {"a": "12-megapixel photographs", "b": "500 × 375 JPEGs", "src": "JPEGs of --src"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    names: list[str] = options.only
+    pythons: dict[str, Path | MissingError] = {}
+    for name in names:
+        try:
+            given = options.python.get(name)
+            pythons[name] = given or (Path(sys.executable) if name in OWN else python_of(name, options.cache))
+        except MissingError as error:
+            pythons[name] = error
+    report = {}
+    with tempfile.TemporaryDirectory(prefix="shardforge-bench-", dir=options.work) as folder:
+        work = Path(folder)
+        for chosen in ("src",) if options.src else ("a", "b") if options.set == "both" else (options.set,):
+            if options.src:
+                pictures = own(options.src, options.count, work / "own")
+            else:
+                pictures = composed(chosen, options.count or COUNTS[chosen], options.cache)
+            count = len(sources(pictures))
+            if count == 0:
+                print(f"error: no JPEGs in {options.src}", file=sys.stderr)
+                return 2
+            results = _measure(pictures, pythons, work / chosen, options)
+            _print(TITLES[chosen], count, results, options)
+            report[chosen] = {"count": count, "few": FEW, "results": {n: asdict(r) for n, r in results.items()}}
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", choices=("a", "b", "both"), default="both")
+    parser.add_argument("--src", type=Path, help="measure with the JPEGs below this folder instead")
+    parser.add_argument(
+        "--count", type=_positive, help=f"pictures of a set (default {COUNTS['a']} and {COUNTS['b']})"
+    )
+    parser.add_argument("--workers", type=_positive, default=2)
+    parser.add_argument("--repeats", type=_positive, default=3)
+    parser.add_argument("--only", type=_names, default=list(CONTENDERS), help=f"of {','.join(CONTENDERS)}")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "shardforge-bench")
+    parser.add_argument("--work", type=Path, help="folder for what is built (default: the system's temporary one)")
+    parser.add_argument(
+        "--python",
+        type=_python,
+        action="append",
+        default=[],
+        metavar="PEER=PATH",
+        help="an interpreter that has the peer already, instead of an environment of its own",
+    )
+    parser.add_argument("--json", type=Path, help="write all measurements to this file")
+    options = parser.parse_args(arguments)
+    options.python = dict(options.python)
+    return options
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := set(names) - set(CONTENDERS):
+        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: none of {', '.join(CONTENDERS)}")
+    return names
+
+
+def _python(text: str) -> tuple[str, Path]:
+    name, _, path = text.partition("=")
+    if name not in PEERS or not path:
+        raise argparse.ArgumentTypeError(f"{text!r}; write PEER=PATH with a peer of {', '.join(PEERS)}")
+    return name, Path(path)
+
+
+def _measure(
+    pictures: Path, pythons: Mapping[str, Path | MissingError], work: Path, options: argparse.Namespace
+) -> dict[str, Result]:
+    """Runs the contenders in turn: all over a few pictures, then ``repeats`` times A B C … over all of them."""
+    results = {name: Result() for name in pythons}
+    work.mkdir()
+    few = own(pictures, FEW, work / "few")
+    for path in sources(pictures):
+        # Nobody is the first to read from the disk.
+        path.read_bytes()
+    for turn in range(options.repeats + 1):
+        for name, python in pythons.items():
+            result = results[name]
+            if result.missing is not None:
+                continue
+            print(f"{pictures.name}: {name}, {f'run {turn}' if turn else 'start'}", file=sys.stderr, flush=True)
+            try:
+                if isinstance(python, MissingError):
+                    raise python
+                with tempfile.TemporaryDirectory(dir=work) as folder:
+                    out, stored = Path(folder, "out"), Path(folder, "stored")
+                    out.mkdir()
+                    stored.mkdir()
+                    run = _run(name, python, few if turn == 0 else pictures, out, options.workers, stored)
+                    if turn == 0:
+                        result.start = run
+                    else:
+                        result.runs.append(run)
+                        result.quality = result.quality or judge(stored, pictures)
+            except (MissingError, ValueError) as error:
+                result.missing, result.runs = str(error), []
+    return results
+
+
+def _run(name: str, python: Path, pictures: Path, out: Path, workers: int, stored: Path) -> Run:
+    command = [python, "-m", "scripts.bench.child", name, pictures, out, workers, stored]
+    pipe = subprocess.PIPE
+    try:
+        child = subprocess.Popen(
+            list(map(str, command)), cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
+        try:
+            answer, said = child.communicate(timeout=TIMEOUT)
+        finally:
+            # With all that it started, which may hold its pipes.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingError(str(error)) from None
+    if child.returncode:
+        raise MissingError(last_line(said))
+    return Run(**json.loads(answer.splitlines()[-1]))
+
+
+def _print(title: str, count: int, results: Mapping[str, Result], options: argparse.Namespace) -> None:
+    command = shlex.join(["python", "scripts/bench_build.py", *sys.argv[1:]])
+    machine = f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}"
+    print(f"\n{count:,} {title}, {options.workers} workers, medians of {options.repeats}: `{command}` ({machine})\n")
+    print(table(results, count, FEW), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
