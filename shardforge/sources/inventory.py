@@ -27,6 +27,7 @@ class Inventory:
         images: one entry per image with its sidecars.
         rest: regular files that are neither, and why.
         blocked: links that are not followed, pipes and the like.
+        inner_links: links that were followed to another place of the source, which is listed there as well.
     """
 
     root: str
@@ -34,6 +35,7 @@ class Inventory:
     images: list[Fields] = field(default_factory=list)
     rest: list[tuple[SourceFile, str]] = field(default_factory=list)
     blocked: list[UnknownFile] = field(default_factory=list)
+    inner_links: int = 0
 
     def describe_rest(self) -> str:
         """``12 files, none of them an image (7 .pdf, 5 without extension)``."""
@@ -59,6 +61,7 @@ def take_inventory(root: Path, roles: Roles, follow_symlinks: bool) -> Inventory
     inventory = Inventory(str(root.resolve()), os.path.normpath(root.absolute()))
     for folder in walk(inventory.root, follow_symlinks):
         inventory.blocked += folder.blocked
+        inventory.inner_links += folder.inner_links
         if folder.hidden:
             inventory.rest += ((file, "in a hidden folder") for file in folder.files)
             continue

@@ -47,6 +47,11 @@ def scan(root: Path, options: SourceOptions) -> Scan:
         )
     else:
         found = scan_folders(inventory, options)
+    if inventory.inner_links:
+        found.notes.append(
+            f"{inventory.inner_links:,} symbolic links lead to other places of the source: what is there is listed "
+            "twice (--dedup bytes keeps both in one split, or drops one)"
+        )
     _demand_labels(found.items)
     sort_items(found.items)
     found.unknown = sorted(

@@ -31,12 +31,14 @@ class Folder:
         hidden: whether its name or that of a folder above begins with a dot.
         files: regular files, links that were followed included, sorted by name.
         blocked: what is neither a file nor a folder that was followed; ``path`` is relative to the root, raw.
+        inner_links: links that were followed to another place below the root, where their target is listed as well.
     """
 
     path: str
     hidden: bool
     files: list[SourceFile] = field(default_factory=list)
     blocked: list[UnknownFile] = field(default_factory=list)
+    inner_links: int = 0
 
 
 @dataclass(slots=True)
@@ -71,7 +73,10 @@ def walk(root: str, follow_symlinks: bool) -> Iterator[Folder]:
         for entry in _entries(absolute):
             path = f"{place.path}/{entry.name}" if place.path else entry.name
             if entry.is_symlink():
-                found: os.stat_result | str = _follow(entry, real_root, follow_symlinks)
+                target = os.path.realpath(entry.path)
+                inside = target == real_root or target.startswith(real_root.rstrip("/") + "/")
+                found: os.stat_result | str = _follow(entry, inside, follow_symlinks)
+                folder.inner_links += inside and not isinstance(found, str)
             else:
                 found = _stat(entry)
             if isinstance(found, str):
@@ -118,10 +123,8 @@ def _stat(entry: os.DirEntry[str]) -> os.stat_result:
         raise StorageError(f"cannot be examined ({error.strerror})", where=source_name(entry.path)) from None
 
 
-def _follow(entry: os.DirEntry[str], real_root: str, follow_symlinks: bool) -> os.stat_result | str:
+def _follow(entry: os.DirEntry[str], inside: bool, follow_symlinks: bool) -> os.stat_result | str:
     """What a link leads to, or why it is not followed."""
-    target = os.path.realpath(entry.path)
-    inside = target == real_root or target.startswith(real_root.rstrip("/") + "/")
     try:
         status = entry.stat()
     except OSError as error:

@@ -98,8 +98,10 @@ class ShardDataset(IterableDataset[Any]):
         transform_sample: Callback | Sequence[Callback] | None = None,
     ) -> None:
         super().__init__()
-        if seed < 0:
-            raise UsageError(f"seed={seed}: not negative")
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise UsageError(f"seed={seed!r}: a whole number, not negative")
+        if batch_size is not None and not isinstance(batch_size, int | np.integer):
+            raise UsageError(f"batch_size={batch_size!r}: a whole number")
         root = Path(path)
         self._split = choose_split(root, Manifest.read(root), split)
         self._shuffle: bool | int = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else int(shuffle)
@@ -109,6 +111,8 @@ class ShardDataset(IterableDataset[Any]):
         self._ids = select(self._split, where)
         self._weights = choose_weights(self._split, weights, self._ids)
         names = fields if fields is None or isinstance(fields, str) else tuple(fields)
+        if isinstance(names, tuple) and len(set(names)) != len(names):
+            raise UsageError(f"fields={names!r}: a field is named twice")
         chosen = choose_fields(self._split, names)
         self._with_valid = self._tail == "mask" or on_error == "mask" or VALID in (names or ())
         self.names = tuple(dict.fromkeys([*(names or chosen), *([VALID] if self._with_valid else [])]))

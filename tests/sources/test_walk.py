@@ -89,6 +89,7 @@ def test_links_inside_the_source_are_followed(lay: Lay, source: Path) -> None:
     found = scan(source, SourceOptions())
     assert sources(found) == ["cat/b.jpg", "dog/c.jpg", "pool/a.jpg", "pool/sub/b.jpg"]
     assert found.unknown == []
+    assert any(note.startswith("2 symbolic links lead to other places of the source") for note in found.notes)
 
 
 def test_links_out_of_the_source_need_follow_symlinks(lay: Lay, source: Path, tmp_path: Path) -> None:
