@@ -39,6 +39,8 @@ FILES = pa.list_(pa.struct([("field", pa.string()), ("path", pa.binary()), ("siz
 _KEEP = {"jpg": "jpg", "jpeg": "jpg", "jpe": "jpg", "jfif": "jpg", "png": "png", "webp": "webp"}
 _SIDECAR_KINDS: dict[str, FieldKind] = {"json": "json", "txt": "text", "png": "mask", "npy": "array"}
 _MAX_STEM = 60
+_SHARDS, _SHARED_FROM = 8, 64
+"""A split has at least so many shards, if each of them then has at least so many items."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,8 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
 def cut(draft: Draft, sample_bytes: int) -> tuple[PlannedShard, ...]:
     """Cuts the splits into shards of about ``shard_size`` bytes and at most ``shard_samples`` items.
 
-    A split's shards differ by one item at most.
+    A split's shards differ by one item at most. Small splits are cut into more shards than their size asks for, as
+    long as these are not tiny: a shard is what builders and sequential readers share out among workers.
 
     Args:
         sample_bytes: what an item takes in a tar on average, headers included.
@@ -186,7 +189,7 @@ def cut(draft: Draft, sample_bytes: int) -> tuple[PlannedShard, ...]:
     most = max(1, min(draft.recipe.shard_samples, draft.recipe.shard_size // max(1, sample_bytes)))
     shards, start = [], 0
     for split, items in draft.splits.items():
-        count = -(-items // most)
+        count = max(-(-items // most), min(_SHARDS, items // _SHARED_FROM), 1)
         bounds = [start + items * number // count for number in range(count + 1)]
         for number, (low, high) in enumerate(pairwise(bounds)):
             shards.append(PlannedShard(shard_name(split, number), split, low, high))

@@ -64,6 +64,11 @@ def test_shards_cover_the_plan_evenly(count: int, most: int, sample_bytes: int) 
     assert [shard.name for shard in shards] == [f"train-{i:06d}" for i in range(len(shards))]
 
 
+@pytest.mark.parametrize(("items", "shards"), [(1, 1), (63, 1), (127, 1), (128, 2), (511, 7), (512, 8), (5000, 8)])
+def test_small_splits_are_shared_out_among_workers(items: int, shards: int) -> None:
+    assert len(cut(plan(make_scan([f"{i}" for i in range(items)])), 1000)) == shards
+
+
 @given(st.integers(0, 6))
 @settings(deadline=None)
 def test_a_group_never_crosses_a_split(seed: int) -> None:
