@@ -6,39 +6,35 @@ From here on nothing depends on timing, on the number of workers, or on the engi
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
-from shardforge.compile.annotations import wanted_columns
 from shardforge.compile.columns import user_columns
 from shardforge.compile.duplicates import Duplicates, drop_all_but_first, duplicate_warnings, joined_groups
+from shardforge.compile.fields import missing_field, plan_fields, required_fields
 from shardforge.compile.filters import excluded_by_where
 from shardforge.compile.inputs import InputDigests, digest_inputs
+from shardforge.compile.keys import assign_keys
 from shardforge.compile.labels import Labelling, label_items, strata
 from shardforge.compile.split import freeze, hash_split, keyed_hash, stratified_split
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import FILTERS, Reason
 from shardforge.shards.layout import shard_name
-from shardforge.shards.manifest import FieldInfo, FieldKind, ImageField, LabelInfo, Manifest
+from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo, Manifest
 from shardforge.shards.metadata import label_types, own_columns
-from shardforge.shards.tar import MAX_NAME, is_key
 from shardforge.sources.item import Item
 from shardforge.sources.scan import Scan
 
 FILES = pa.list_(pa.struct([("field", pa.string()), ("path", pa.binary()), ("size", pa.int64())]))
 """How the plan names an item's files; paths are bytes because file systems do not promise Unicode."""
 
-_KEEP = {"jpg": "jpg", "jpeg": "jpg", "jpe": "jpg", "jfif": "jpg", "png": "png", "webp": "webp"}
-_SIDECAR_KINDS: dict[str, FieldKind] = {"json": "json", "txt": "text", "png": "mask", "npy": "array"}
-_MAX_STEM = 60
 _SHARDS, _SHARED_FROM = 8, 64
 """A split has at least so many shards, if each of them then has at least so many items."""
 
@@ -109,15 +105,15 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
         # Classes, and whether labels are numbers, are a matter of the items that remain.
         kept = [replace(item, label=None) if out else item for item, out in zip(items, excluded, strict=True)]
         labelling = label_items(kept, recipe, from_folders=from_folders)
-    fields = _fields([item for item, out in zip(items, excluded, strict=True) if not out], recipe, labelling.info)
+    fields = plan_fields([item for item, out in zip(items, excluded, strict=True) if not out], recipe, labelling.info)
     groups = joined_groups(items, duplicates)
     splits, frozen = _split(items, labelling, recipe, scan.splits_declared, groups, excluded)
     order = _order(items, splits, recipe)
-    keys, key_problems = _keys(items, order, recipe, fields, excluded)
-    required = _required(fields, recipe, labelling.info)
+    keys, key_problems = assign_keys(items, order, recipe, fields, excluded)
+    required = required_fields(fields, recipe, labelling.info)
     firm = [Reason.FILTERED_WHERE if out else item.problem for item, out in zip(items, excluded, strict=True)]
     problems = [
-        own or key_problem or label_problem or _missing_field(item, required)
+        own or key_problem or label_problem or missing_field(item, required)
         for item, own, key_problem, label_problem in zip(items, firm, key_problems, labelling.problems, strict=True)
     ]
     dropped: dict[int, int] = {}
@@ -205,45 +201,6 @@ def shard_rows(draft: Draft, shard: PlannedShard) -> pa.RecordBatch:
     return part.combine_chunks().to_batches()[0]
 
 
-def _fields(items: Sequence[Item], recipe: Recipe, label: LabelInfo) -> dict[str, FieldInfo]:
-    image = _kept_format(items) if recipe.format == "keep" else recipe.format
-    fields = {image: FieldInfo("image")}
-    if label.kind == "class":
-        fields["cls"] = FieldInfo("class")
-    usable = [item for item in items if item.problem is None]
-    has: Counter[str] = Counter(name for item in usable for name in _sidecars(item))
-    for name in sorted({*has, *recipe.fields}):
-        if name in fields:
-            raise UsageError(
-                f"the sidecar field {name!r} and the dataset's {fields[name].kind} would have the same name",
-                todo="Choose another --format.",
-            )
-        wanted = recipe.fields.get(name)
-        optional = wanted == "optional" or (wanted is None and has[name] < len(usable))
-        fields[name] = FieldInfo(_SIDECAR_KINDS[name.rpartition(".")[2]], optional)
-    if label.kind in ("multi", "number") or wanted_columns(recipe):
-        fields["json"] = FieldInfo("json")
-    return dict(sorted(fields.items()))
-
-
-def _sidecars(item: Item) -> Iterable[str]:
-    names = {name for name in item.files if name != "image"}
-    return names | {"txt"} if item.caption is not None else names
-
-
-def _kept_format(items: Sequence[Item]) -> str:
-    """The one image format of all sources, by their names; contents are checked when they are read."""
-    found = Counter(PurePosixPath(item.source).suffix.lower().lstrip(".") for item in items if item.problem is None)
-    formats = {_KEEP.get(suffix, suffix or "no extension") for suffix in found}
-    if len(formats) != 1 or not formats <= set(_KEEP.values()):
-        told = ", ".join(f"{count:,} {suffix or 'without extension'}" for suffix, count in found.most_common())
-        raise UsageError(
-            f"format keep needs sources that are all jpg, all png or all webp; here: {told}",
-            todo="One dataset has one image format: choose --format jpg, png or webp.",
-        )
-    return formats.pop()
-
-
 def _split(
     items: Sequence[Item],
     labelling: Labelling,
@@ -308,58 +265,6 @@ def _order(items: Sequence[Item], splits: Sequence[str], recipe: Recipe) -> list
     """
     place = [keyed_hash(recipe.seed, "shuffle", item.name) for item in items] if recipe.shuffle else range(len(items))
     return sorted(range(len(items)), key=lambda i: (splits[i] != "train", splits[i], place[i], i))
-
-
-def _keys(
-    items: Sequence[Item],
-    order: Sequence[int],
-    recipe: Recipe,
-    fields: Mapping[str, FieldInfo],
-    excluded: Sequence[bool],
-) -> tuple[list[str | None], list[Reason | None]]:
-    """The key of every item and, where users bring their own, what is wrong with it."""
-    keys: list[str | None] = [None] * len(items)
-    problems: list[Reason | None] = [None] * len(items)
-    if not recipe.keys.startswith("column:"):
-        for index, i in enumerate(order):
-            number = f"{index:09d}"
-            keys[i] = number if recipe.keys == "index" else f"{_clean_stem(items[i].source)}-{number}"
-        return keys, problems
-    longest = MAX_NAME - 1 - max(len(name) for name in fields)
-    taken: set[str] = set()
-    for i, item in enumerate(items):
-        if excluded[i]:
-            continue
-        key = item.key if item.key is None or item.frames == 1 else f"{item.key}-{item.frame:05d}"
-        if key is None or not is_key(key) or len(key) > longest:
-            problems[i] = Reason.BAD_KEY
-        elif key in taken:
-            problems[i] = Reason.DUPLICATE_KEY
-        else:
-            taken.add(key)
-            keys[i] = key
-    return keys, problems
-
-
-def _clean_stem(source: str) -> str:
-    stem = re.sub(r"[^A-Za-z0-9_-]", "_", PurePosixPath(source).name.partition(".")[0])[:_MAX_STEM]
-    # A dash in front would be taken for an option by the tools that meet the extracted file.
-    return "x" + stem if not stem or stem.startswith(("__", "-")) else stem
-
-
-def _required(fields: Mapping[str, FieldInfo], recipe: Recipe, label: LabelInfo) -> frozenset[str]:
-    """Sidecars every item must have; a ``json`` member that carries labels or boxes asks nothing of the source."""
-    carries = label.kind in ("multi", "number") or wanted_columns(recipe)
-    made = {"json"} if carries and recipe.fields.get("json") != "required" else set()
-    return frozenset(
-        name
-        for name, info in fields.items()
-        if info.kind in ("mask", "text", "array", "json") and not info.optional and name not in made
-    )
-
-
-def _missing_field(item: Item, required: frozenset[str]) -> Reason | None:
-    return Reason.MISSING_FIELD if required - set(_sidecars(item)) else None
 
 
 def _files(item: Item) -> list[dict[str, Any]]:

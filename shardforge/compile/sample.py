@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import math
 import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import cv2
 import numpy as np
 
 from shardforge.codecs.decode import Picture, decode
-from shardforge.codecs.encode import encode, encode_mask
+from shardforge.codecs.encode import encode
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
-from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.codecs.strip import strip_metadata
 from shardforge.compile.annotations import place_annotations
 from shardforge.compile.filters import HEADER_TELLS, judge_geometry
 from shardforge.compile.inputs import sidecar_digest
+from shardforge.compile.planned_item import PlannedItem, SampleSettings
+from shardforge.compile.sidecars import sidecar_members
 from shardforge.errors import SampleError
 from shardforge.geometry.orientation import oriented_size
-from shardforge.geometry.resize import Pixels, Placement, place, resize_image, resize_mask
+from shardforge.geometry.resize import Pixels, Placement, place, resize_image
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Flag, Reason, Status, status_of
-from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
 from shardforge.shards.metadata import Outcome
 from shardforge.shards.moments import tally
 from shardforge.shards.statistics import LEVELS, Histogram
@@ -42,49 +39,6 @@ _MARGIN = 2.25
 photographs, against full decoding and Lanczos, 2 gives 44.7 dB at worst, 2.25 gives 47.0, 2.5 gives 48.4."""
 _EXACT_FLOAT32 = 1 << 24
 """Counts up to here are exact in the float32 that cv2.calcHist returns."""
-
-
-@dataclass(frozen=True)
-class SampleSettings:
-    """What is the same for all items of a dataset. ``annotations``: ``boxes`` or ``keypoints`` → their column."""
-
-    recipe: Recipe
-    fields: Mapping[str, FieldInfo]
-    label: LabelInfo
-    image_field: ImageField
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def limits(self) -> Limits:
-        limits = self.recipe.limits
-        return Limits(pixels=limits.pixels, frames=limits.frames, source_bytes=limits.source_bytes)
-
-
-@dataclass(frozen=True)
-class PlannedItem:
-    """One row of the plan.
-
-    Attributes:
-        files: field → (path below the source folder, size in bytes).
-        frame, frames: of so many samples that the main file makes, this is number ``frame``.
-        planned_sha256: of the main file, if the plan has read it.
-        duplicate_of: key of the item that is kept in place of this one.
-        annotations: ``boxes`` or ``keypoints`` → the table's cell.
-    """
-
-    key: str | None
-    source: str
-    files: Mapping[str, tuple[bytes, int]]
-    label: Any = None
-    label_name: Any = None
-    caption: str | None = None
-    problem: Reason | None = None
-    detail: str | None = None
-    frame: int = 0
-    frames: int = 1
-    planned_sha256: str | None = None
-    duplicate_of: str | None = None
-    annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -164,7 +118,7 @@ def _finish(
     box = picture.box if picture.reduction > 1 else None
     pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background, box)
     payload, passed = _image_payload(raw["image"], picture, pixels, placement, settings)
-    members = {settings.image_field: payload, **_sidecars(item, raw, picture, placement, settings, named)}
+    members = {settings.image_field: payload, **sidecar_members(item, raw, picture, placement, settings, named)}
     outcome = replace(
         known,
         status=Status.SUCCESS,
@@ -272,93 +226,6 @@ def _image_payload(
         raise SampleError(Reason.NEEDS_REENCODING, f"{picture.format}, {', '.join(picture.flags) or 'resized'}")
     payload = encode(pixels, format=settings.image_field, quality=recipe.quality, subsampling=recipe.subsampling)
     return payload, False
-
-
-def _sidecars(
-    item: PlannedItem,
-    raw: Mapping[str, bytes],
-    picture: Picture,
-    placement: Placement,
-    settings: SampleSettings,
-    annotations: Mapping[str, Any],
-) -> dict[str, bytes]:
-    members = {}
-    for name, info in settings.fields.items():
-        if info.kind == "class":
-            members[name] = str(item.label).encode("ascii")
-        elif info.kind == "json":
-            content = _json_member(item, raw.get(name), settings.label, annotations)
-            if content is not None:
-                members[name] = content
-        elif info.kind == "text" and item.caption is not None:
-            members[name] = item.caption.encode("utf-8")
-        elif name in raw and info.kind == "text":
-            members[name] = _text(raw[name]).encode("utf-8")
-        elif name in raw and info.kind == "array":
-            members[name] = _checked_array(raw[name])
-        elif name in raw and info.kind == "mask":
-            members[name] = _mask(raw[name], picture, placement, settings.limits)
-    return members
-
-
-def _mask(data: bytes, picture: Picture, placement: Placement, limits: Limits) -> bytes:
-    size = (picture.source_width, picture.source_height)
-    mask = decode_mask(data, limits=limits, orientation=picture.orientation, image_size=size)
-    if mask.shape != (picture.source_height, picture.source_width):
-        detail = f"mask {mask.shape[1]}x{mask.shape[0]}, image {picture.source_width}x{picture.source_height}"
-        raise SampleError(Reason.MASK_MISMATCH, detail)
-    return encode_mask(resize_mask(mask, placement))
-
-
-def _json_member(
-    item: PlannedItem, data: bytes | None, label: LabelInfo, annotations: Mapping[str, Any]
-) -> bytes | None:
-    """The item's own JSON with sorted keys; labels that ``cls`` cannot hold join it under names it does not use.
-
-    Boxes and points join it under their column's name, in place of what the file says there: coordinates of the
-    source would be wrong beside the stored image.
-    """
-    content = None if data is None else _parse_json(data)
-    labelled = label.kind in ("multi", "number")
-    if labelled or annotations:
-        content = content if isinstance(content, dict) else {} if data is None else {"data": content}
-        if labelled:
-            content.setdefault("label", item.label)
-        if label.kind == "multi":
-            content.setdefault("label_name", item.label_name)
-        content.update(annotations)
-    elif data is None:
-        return None
-    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-
-
-def _parse_json(data: bytes) -> Any:
-    try:
-        content = json.loads(_text(data), parse_constant=_no_constant)
-        json.dumps(content, ensure_ascii=False).encode("utf-8")
-    except (ValueError, RecursionError) as error:
-        raise SampleError(Reason.BAD_SIDECAR, f"json: {error}") from None
-    return content
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SampleError(Reason.BAD_SIDECAR, f"text: {error}") from None
-
-
-def _checked_array(data: bytes) -> bytes:
-    """The bytes of a plain ``npy`` file, verified; arrays of objects (pickles) are refused."""
-    try:
-        np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OverflowError, SyntaxError) as error:
-        raise SampleError(Reason.BAD_SIDECAR, f"npy: {error}") from None
-    return data
 
 
 def count_levels(pixels: Pixels) -> Histogram:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from shardforge.compile.annotations import ORIGINAL, TYPE
 from shardforge.compile.plan import Draft, PlannedShard, shard_rows
-from shardforge.compile.sample import PlannedItem, SampleSettings
+from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.errors import DamagedError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason

@@ -15,7 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from shardforge.compile.journal import Journal
-from shardforge.compile.sample import PlannedItem, Sample, SampleSettings, make_sample
+from shardforge.compile.planned_item import PlannedItem, SampleSettings
+from shardforge.compile.sample import Sample, make_sample
 from shardforge.compile.staging import PlanRecord, ShardResult, Staging, parquet_schema, planned_items
 from shardforge.shards import metadata
 from shardforge.shards.catalogue import Reason, Status

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import math
-import tokenize
 from typing import Any
 
 import cv2
@@ -14,6 +11,7 @@ import numpy.typing as npt
 import simplejpeg
 
 from shardforge.shards.manifest import FieldInfo
+from shardforge.shards.npy import BadArray, read_npy
 
 Array = npt.NDArray[Any]
 
@@ -59,7 +57,7 @@ def decode(
     if info.kind == "mask":
         return _mask(payload, form)
     if info.kind == "array":
-        return decode_npy(payload)
+        return _array(payload)
     try:
         if info.kind == "text":
             return str(payload, "utf-8")
@@ -74,7 +72,7 @@ def _image(payload: memoryview, form: str, channels: int, depth: int, strict: bo
     if form == "jpg":
         return _jpeg(payload, channels, strict)
     if form == "npy":
-        array = decode_npy(payload)
+        array = _array(payload)
         image = array[..., None] if array.ndim == 2 else array
         if image.ndim != 3 or image.shape[2] != channels:
             raise Undecodable(f"an array of shape {array.shape} where [H, W, {channels}] belongs")
@@ -132,27 +130,8 @@ def _bounded(width: int, height: int) -> None:
         raise Undecodable(f"{width} × {height} pixels are more than {MAX_PIXELS}")
 
 
-def decode_npy(payload: memoryview) -> Array:
-    """A plain array in NumPy's file format, never a pickled object; a copy in native byte order.
-
-    Raises:
-        Undecodable: it is something else, or not as long as its header says.
-    """
-    start = io.BytesIO(payload[: _NPY_HEADER + 16])
+def _array(payload: memoryview) -> Array:
     try:
-        version = np.lib.format.read_magic(start)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in readers:
-            raise Undecodable(f"an array file of version {version}")
-        shape, fortran, dtype = readers[version](start, max_header_size=_NPY_HEADER)
-    except Undecodable:
-        raise
-    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
-        raise Undecodable(f"no valid array ({str(error).splitlines()[0]})") from None
-    count, body = math.prod(shape), payload[start.tell() :]
-    if dtype.kind not in "biuf" or any(side < 0 for side in shape):
-        raise Undecodable(f"an array of {dtype}, which is no plain number")
-    if count * dtype.itemsize != len(body):
-        raise Undecodable(f"{len(body)} bytes for an array of shape {shape} and type {dtype}")
-    array = np.frombuffer(body, dtype, count).reshape(shape, order="F" if fortran else "C")
-    return np.array(array, dtype.newbyteorder("="), order="C")
+        return read_npy(payload)
+    except BadArray as error:
+        raise Undecodable(str(error)) from None

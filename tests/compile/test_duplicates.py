@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import shardforge
 from shardforge.compile.duplicates import Duplicates, find_duplicates, joined_groups
+from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.compile.progress import Silent
-from shardforge.compile.sample import PlannedItem, SampleSettings, make_sample
+from shardforge.compile.sample import make_sample
 from shardforge.compile.split import hash_split
 from shardforge.errors import TooManyFailuresError, UsageError
 from shardforge.recipe import load_recipe

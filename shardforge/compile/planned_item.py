@@ -1,0 +1,55 @@
+"""What a shard task knows of an item, and of the dataset it will be a sample of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardforge.codecs.limits import Limits
+from shardforge.recipe import Recipe
+from shardforge.shards.catalogue import Reason
+from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """What is the same for all items of a dataset. ``annotations``: ``boxes`` or ``keypoints`` → their column."""
+
+    recipe: Recipe
+    fields: Mapping[str, FieldInfo]
+    label: LabelInfo
+    image_field: ImageField
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> Limits:
+        limits = self.recipe.limits
+        return Limits(pixels=limits.pixels, frames=limits.frames, source_bytes=limits.source_bytes)
+
+
+@dataclass(frozen=True)
+class PlannedItem:
+    """One row of the plan.
+
+    Attributes:
+        files: field → (path below the source folder, size in bytes).
+        frame, frames: of so many samples that the main file makes, this is number ``frame``.
+        planned_sha256: of the main file, if the plan has read it.
+        duplicate_of: key of the item that is kept in place of this one.
+        annotations: ``boxes`` or ``keypoints`` → the table's cell.
+    """
+
+    key: str | None
+    source: str
+    files: Mapping[str, tuple[bytes, int]]
+    label: Any = None
+    label_name: Any = None
+    caption: str | None = None
+    problem: Reason | None = None
+    detail: str | None = None
+    frame: int = 0
+    frames: int = 1
+    planned_sha256: str | None = None
+    duplicate_of: str | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict)
