@@ -6,7 +6,7 @@ only what it says then counts:
 
 ==========================================  =======================================================================
 clean after putting together again          kept; ``missing_eoi`` or ``extraneous_bytes`` (and ``suspect``) if so
-extraneous bytes before the end marker      kept, ``suspect`` and ``extraneous_bytes``: the picture came before them
+padding (00, FF) before the end marker      kept, ``suspect`` and ``extraneous_bytes``: the picture came before it
 restart markers missing or misnumbered      kept, ``suspect`` and ``corrupt_data``: decoders find their place again
 extraneous bytes between two scans          kept, ``suspect``, ``extraneous_bytes`` and ``corrupt_data``
 data ends early, no end marker              fails as ``truncated``
@@ -48,7 +48,7 @@ from shardforge.codecs.samples import Array, Header, Samples, attempt, plain_sam
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
-_EXTRANEOUS = re.compile(r"extraneous bytes before marker 0x([0-9a-f]{2})")
+_EXTRANEOUS = re.compile(r"(\d+) extraneous bytes before marker 0x([0-9a-f]{2})")
 _LOSSLESS = frozenset((0xC3, 0xCB))
 _COLORSPACES = {1: "GRAY", 3: "RGB", 4: "CMYK"}
 
@@ -159,7 +159,7 @@ def _recover(
         values = _decoded(essential, frame, reduction)
     except ValueError as error:
         try:
-            flags += _judge(str(error), layout)
+            flags += _judge(str(error), layout, essential)
         except SampleError as lost:
             whole = keep_damaged and lost.reason is Reason.CORRUPT and scans_complete(data, layout, frame)
             if not whole or not _reaches_the_end(essential, frame, reduction):
@@ -181,13 +181,17 @@ def _is_essential(segment: Segment) -> bool:
     return segment.marker in (APP0, APP14) or not (APP0 <= segment.marker <= APP15 or segment.marker == COM)
 
 
-def _judge(complaint: str, layout: Layout) -> list[Flag]:
+def _judge(complaint: str, layout: Layout, data: bytes) -> list[Flag]:
     """What a strict decoder's complaint means for a file put together again; raises if the picture is lost."""
     if "nsupported" in complaint:
         raise SampleError(Reason.UNSUPPORTED, complaint)
     extraneous = _EXTRANEOUS.search(complaint)
-    marker = int(extraneous[1], 16) if extraneous else None
-    if marker == 0xD9:
+    marker = int(extraneous[2], 16) if extraneous else None
+    if marker == 0xD9 and extraneous is not None:
+        # Padding; or what a decoder that has lost its place leaves over, and then the picture is not the one meant.
+        left = data[-2 - int(extraneous[1]) : -2]
+        if left.strip(b"\0\xff"):
+            raise SampleError(Reason.CORRUPT, complaint)
         return [Flag.EXTRANEOUS_BYTES]
     restart = "found marker" in complaint or (marker is not None and 0xD0 <= marker <= 0xD7)
     if restart and layout.ended:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 from shardforge.codecs import jpeg_segments, png, webp
 from shardforge.codecs.jpeg_segments import APP0, APP2, APP14, APP15, COM, Segment
 
-_PNG_KEPT = frozenset(b"IHDR PLTE IDAT IEND tRNS gAMA cHRM sRGB iCCP sBIT bKGD cICP mDCV cLLI acTL fcTL fdAT".split())
+_PNG_KEPT = frozenset(b"IHDR PLTE IDAT tRNS gAMA cHRM sRGB iCCP sBIT bKGD cICP mDCV cLLI acTL fcTL fdAT".split())
+# Chunks of fixed or bounded length: whatever is longer carries something else.
+_PNG_LONGEST = {b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"cICP": 4, b"mDCV": 24, b"cLLI": 8, b"sBIT": 4, b"bKGD": 6}
+_PNG_ANIMATION = frozenset((b"fcTL", b"fdAT"))
+_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+"""Left, top, and steps across and down of the seven passes."""
+_DNL = 0xDC
 _WEBP_KEPT = frozenset((b"VP8X", b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF", b"ICCP"))
 _FRAME_KEPT = frozenset((b"VP8 ", b"VP8L", b"ALPH"))
 
@@ -35,6 +44,37 @@ def strip_metadata(data: bytes, format: str) -> bytes:
             raise ValueError(f"metadata of {format} files cannot be stripped")
 
 
+def holds_only_pixels(data: bytes, format: str) -> bool:
+    """Whether a PNG's compressed pixels are followed by nothing, inside their stream or behind it.
+
+    Decoders pass over such bytes, so they survive :func:`strip_metadata`. True for other formats, whose entropy-coded
+    data have no end of their own that could be checked.
+    """
+    if format != "png":
+        return True
+    inflate, size, head = zlib.decompressobj(), 0, b""
+    for chunk in png.chunks(data):
+        if chunk.kind == b"IHDR":
+            head = data[chunk.payload : chunk.end]
+        elif chunk.kind == b"IDAT":
+            waiting = data[chunk.payload : chunk.end]
+            while waiting and not inflate.eof:
+                size += len(inflate.decompress(waiting, 1 << 20))
+                waiting = inflate.unconsumed_tail
+            if waiting:
+                return False
+    return inflate.eof and not inflate.unused_data and size == _filtered_size(head)
+
+
+def _filtered_size(head: bytes) -> int:
+    """Bytes of a PNG's pixels with their filter bytes, by its IHDR (PNG specification, 7.2 and 8)."""
+    width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", head)
+    bits = depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    passes = _ADAM7 if interlaced else ((0, 0, 1, 1),)
+    sizes = ((-((left - width) // across), -((top - height) // down)) for left, top, across, down in passes)
+    return sum(rows * (1 + (columns * bits + 7) // 8) for columns, rows in sizes if columns > 0 and rows > 0)
+
+
 def _strip_jpeg(data: bytes) -> bytes:
     layout = jpeg_segments.walk(data, whole=True)
 
@@ -46,6 +86,8 @@ def _strip_jpeg(data: bytes) -> bytes:
             return head == b"ICC_PROFILE\0"
         if segment.marker == APP14:
             return head.startswith(b"Adobe")
+        if segment.marker == _DNL:
+            return jpeg_segments.frame_of(data, layout).height == 0
         return not (APP0 <= segment.marker <= APP15 or segment.marker == COM)
 
     parts = [b"\xff\xd8"]
@@ -63,11 +105,17 @@ def _strip_jpeg(data: bytes) -> bytes:
 
 def _strip_png(data: bytes) -> bytes:
     parts = [png.SIGNATURE]
+    animated = paletted = False
     for chunk in png.chunks(data):
         if chunk.end + 4 > len(data):
             # The picture decodes, so it is complete; what is cut off is a later frame or metadata.
             break
-        if chunk.kind in _PNG_KEPT and chunk.kind != b"IEND":
+        length = chunk.end - chunk.payload
+        if chunk.kind == b"IHDR":
+            paletted = data[chunk.payload + 9] == 3
+        animated |= chunk.kind == b"acTL"
+        idle = (chunk.kind in _PNG_ANIMATION and not animated) or (chunk.kind == b"PLTE" and not paletted)
+        if chunk.kind in _PNG_KEPT and not idle and length <= _PNG_LONGEST.get(chunk.kind, length):
             parts.append(data[chunk.start : chunk.end + 4])
     return b"".join((*parts, b"\0\0\0\0IEND\xaeB`\x82"))
 

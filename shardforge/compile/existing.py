@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from shardforge.compile.inputs import contents_differ, explain_difference
+from shardforge.compile.inputs import contents_differ, explain_difference, hash_file
 from shardforge.compile.plan import Draft
 from shardforge.compile.progress import Reporter
 from shardforge.compile.staging import PlanRecord, Staging
@@ -17,7 +17,7 @@ from shardforge.compile.versions import library_versions
 from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.shards import metadata
 from shardforge.shards.layout import BUILD_RECORD, MANIFEST, STAGING, index_path, is_own_file, parquet_path, tar_path
-from shardforge.shards.manifest import Manifest, SplitInfo
+from shardforge.shards.manifest import Manifest
 from shardforge.sources.item import Item
 
 _TODO = "Use --overwrite to start anew, or choose another output folder."
@@ -52,7 +52,9 @@ def find_existing(
             raise StorageError(error.what, where=error.where, todo=_TODO) from None
         raise
     foreign = [path.name for path in out.iterdir() if path.name != STAGING]
-    if foreign and not (overwrite and all(is_own_file(name) for name in foreign)):
+    if foreign and all(is_own_file(name) for name in foreign) and not overwrite:
+        raise UsageError(f"holds a dataset that has lost its {MANIFEST}", where=out, todo=_TODO)
+    if (foreign and not overwrite) or not all(is_own_file(name) for name in foreign):
         raise UsageError(
             f"is not empty and holds no dataset of shardforge ({sorted(foreign)[0]}, for one)",
             where=out,
@@ -113,20 +115,20 @@ def _refuse_other_groups(out: Path, old: Mapping[str, Sequence[str]], draft: Dra
 
 
 def _refuse_missing_files(out: Path, manifest: Manifest) -> None:
-    """A look at names and sizes; whether every byte is right is for ``inspect --verify`` to tell."""
+    """Shards by their size, the small files by their digest; ``inspect --verify`` reads every byte."""
     for name, split in manifest.splits.items():
-        paths = [index_path(out, name), *(parquet_path(out, shard.name) for shard in split.shards)]
-        gone = next((path for path in paths if not path.is_file()), None)
-        cut = next(
-            (path for path, size in _tars(out, split) if not path.is_file() or path.stat().st_size != size), None
-        )
-        if gone is not None or cut is not None:
-            what = "a file of the finished dataset is missing" if gone else "a shard is missing or has another size"
-            raise StorageError(what, where=gone or cut, todo=_TODO)
-
-
-def _tars(out: Path, split: SplitInfo) -> Iterator[tuple[Path, int]]:
-    return ((tar_path(out, shard.name), shard.bytes) for shard in split.shards)
+        digests = {index_path(out, name): split.index_sha256}
+        digests |= {parquet_path(out, shard.name): shard.parquet_sha256 for shard in split.shards}
+        sizes = {tar_path(out, shard.name): shard.bytes for shard in split.shards}
+        for path in [*digests, *sizes]:
+            if not path.is_file():
+                raise StorageError("a file of the finished dataset is missing", where=path, todo=_TODO)
+        for path in sizes:
+            if path.stat().st_size != sizes[path]:
+                raise StorageError("a shard of the finished dataset has another size", where=path, todo=_TODO)
+        for path, digest in digests.items():
+            if hash_file(path) != digest:
+                raise StorageError("a file of the finished dataset is damaged", where=path, todo=_TODO)
 
 
 def _refuse_other_contents(

@@ -18,7 +18,7 @@ from shardforge.codecs.encode import encode
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.pixel_hash import pixel_hash
-from shardforge.codecs.strip import strip_metadata
+from shardforge.codecs.strip import holds_only_pixels, strip_metadata
 from shardforge.compile.annotations import place_annotations
 from shardforge.compile.filters import HEADER_TELLS, judge_geometry
 from shardforge.compile.inputs import sidecar_digest
@@ -220,7 +220,8 @@ def _image_payload(
     """The main payload, and whether it is the file's own encoding: no second lossy generation without need."""
     recipe = settings.recipe
     same = picture.format == _CONTENT_FORMATS.get(settings.image_field)
-    if same and picture.untouched and placement.identity and recipe.reencode != "always":
+    fits = same and picture.untouched and placement.identity and recipe.reencode != "always"
+    if fits and holds_only_pixels(data, picture.format):
         return strip_metadata(data, picture.format), True
     if recipe.reencode == "never":
         raise SampleError(Reason.NEEDS_REENCODING, f"{picture.format}, {', '.join(picture.flags) or 'resized'}")

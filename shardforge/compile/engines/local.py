@@ -187,7 +187,10 @@ class WorkerPool:
         self._log.seek(0)
         said = self._log.read().decode(errors="replace").strip().splitlines()
         why = f": {said[-1]}" if said else ""
-        return ShardforgeError(f"worker processes keep ending for no item's fault (exit code {exit_code}){why}")
+        return ShardforgeError(
+            f"worker processes keep ending for no item's fault (exit code {exit_code}){why}",
+            todo="The same command goes on from here.",
+        )
 
     def _progress(self) -> Progress:
         marks = [worker.marker.read() for worker in self._alive.values() if worker.task is not None]
