@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import struct
 import subprocess
+import zlib
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -182,6 +185,62 @@ def test_a_dataset_that_has_lost_files_is_not_up_to_date(raw: Path, built: Path,
             shardforge.build(raw, out, **BUILD)  # type: ignore[arg-type]
         shardforge.build(raw, out, overwrite=True, **BUILD)  # type: ignore[arg-type]
         assert digest_tree(out) == digest_tree(built)
+
+
+def test_a_dataset_with_damaged_small_files_is_not_up_to_date(raw: Path, built: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(["train-000001.parquet", "train.index.arrow", "train-000000.tar"]):
+        out = copy(built, tmp_path / f"out{number}")
+        with open(out / name, "ab") as file:
+            file.write(b"more")
+        with pytest.raises(StorageError, match=rf"{name}.*--overwrite"):
+            shardforge.build(raw, out, **BUILD)  # type: ignore[arg-type]
+
+
+def test_a_dataset_without_its_manifest_can_be_built_anew(raw: Path, built: Path, tmp_path: Path) -> None:
+    out = copy(built, tmp_path / "out")
+    (out / "dataset.json").unlink()
+    with pytest.raises(UsageError, match=r"lost its dataset\.json.*--overwrite"):
+        shardforge.build(raw, out, **BUILD)  # type: ignore[arg-type]
+    shardforge.build(raw, out, overwrite=True, **BUILD)  # type: ignore[arg-type]
+    assert digest_tree(out) == digest_tree(built)
+
+
+def png_chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def test_nothing_travels_along_with_files_that_are_stored_as_they_are(tmp_path: Path) -> None:
+    """Bytes that decoders pass over, hidden at every place a PNG and a JPEG have for them."""
+    raw, secret = tmp_path / "raw", b"SECRETLEAK"
+    whole = write_picture(raw / "plain.png", 1).read_bytes()
+    header, rest = whole[:33], whole[33:]
+    pixels = zlib.decompress(b"".join(re.findall(rb"IDAT(.*?)....(?=....(?:IDAT|IEND))", rest, re.DOTALL)))
+    end = png_chunk(b"IEND", b"")
+    idat = png_chunk(b"IDAT", zlib.compress(pixels))
+    hidden = {
+        "behind.png": header + png_chunk(b"IDAT", zlib.compress(pixels) + secret) + end,
+        "inside.png": header + png_chunk(b"IDAT", zlib.compress(pixels + secret * 20, 0)) + end,
+        "another.png": header + idat + png_chunk(b"IDAT", secret) + end,
+        "frame.png": header + idat + png_chunk(b"fdAT", b"\0\0\0\1" + secret) + end,
+        "gamma.png": header + png_chunk(b"gAMA", b"\0\0\xb1\x8f" + secret) + idat + end,
+        "palette.png": header + png_chunk(b"PLTE", secret + secret + b"x") + idat + end,
+        "text.png": header + png_chunk(b"tEXt", b"Comment\0" + secret) + idat + end,
+        "tail.png": header + idat + end + secret,
+    }
+    for name, data in hidden.items():
+        (raw / name).write_bytes(data)
+    report = shardforge.build(raw, tmp_path / "png", format="png", max_errors="100%", quiet=True)
+    assert report.samples >= 7
+    photos = tmp_path / "photos"
+    data = write_picture(photos / "plain.jpg", 1).read_bytes()
+    dnl = b"\xff\xdc" + struct.pack(">H", 2 + len(secret)) + secret
+    (photos / "lines.jpg").write_bytes(data[:-2] + dnl + data[-2:])
+    (photos / "tail.jpg").write_bytes(data + secret)
+    shardforge.build(photos, tmp_path / "jpg", max_errors="100%", quiet=True)
+    for out in ("png", "jpg"):
+        for path in (tmp_path / out).iterdir():
+            assert secret not in path.read_bytes()
+            assert verify(tmp_path / out).damage == ()
 
 
 def test_a_damaged_manifest_is_exit_3_and_names_the_way_out(raw: Path, built: Path, tmp_path: Path) -> None:
