@@ -53,11 +53,11 @@ def walk(data: bytes) -> Layout:
     while at < len(data):
         kind = data[at]
         if kind == 0x21:
-            at = _skip_blocks(data, at + 2)
+            at = skip_blocks(data, at + 2)
         elif kind == 0x2C and at + 10 <= len(data):
             left, top, w, h, packed = struct.unpack_from("<HHHHB", data, at + 1)
             reach_x, reach_y = max(reach_x, left + w), max(reach_y, top + h)
-            at = _skip_blocks(data, at + 11 + (3 << ((packed & 7) + 1) if packed & 0x80 else 0))
+            at = skip_blocks(data, at + 11 + (3 << ((packed & 7) + 1) if packed & 0x80 else 0))
             if at < 0:
                 break
             if first is None:
@@ -71,7 +71,7 @@ def walk(data: bytes) -> Layout:
     return Layout(width, height, (reach_x, reach_y), frames, first, first_end, has_palette)
 
 
-def _skip_blocks(data: bytes, at: int) -> int:
+def skip_blocks(data: bytes, at: int) -> int:
     """The offset behind a chain of data sub-blocks, or -1 if the data ends first."""
     while at < len(data):
         size = data[at]

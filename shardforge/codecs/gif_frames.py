@@ -10,6 +10,7 @@ import imagecodecs
 import numpy as np
 
 from shardforge.codecs.canvas import Disposal, FrameRule, draw_frames
+from shardforge.codecs.gif import skip_blocks
 from shardforge.codecs.samples import Array, Header, Samples, attempt, plain_samples
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
@@ -53,10 +54,10 @@ def _frames(data: bytes, at: int) -> Iterator[_Frame]:
             if data[at + 1] == 0xF9 and data[at + 2 : at + 3] == b"\4" and at + 7 <= len(data):
                 flags = data[at + 3]
                 disposal, transparent = flags >> 2 & 7, data[at + 6] if flags & 1 else None
-            at = _skip_blocks(data, at + 2)
+            at = skip_blocks(data, at + 2)
         elif data[at] == 0x2C and at + 10 <= len(data):
             left, top, width, height, packed = struct.unpack_from("<HHHHB", data, at + 1)
-            end = _skip_blocks(data, at + 11 + (3 << ((packed & 7) + 1) if packed & 0x80 else 0))
+            end = skip_blocks(data, at + 11 + (3 << ((packed & 7) + 1) if packed & 0x80 else 0))
             if end < 0:
                 return
             opaque = transparent is None
@@ -67,16 +68,6 @@ def _frames(data: bytes, at: int) -> Iterator[_Frame]:
             return
         if at < 0:
             return
-
-
-def _skip_blocks(data: bytes, at: int) -> int:
-    """The offset behind a chain of data sub-blocks, or -1 if the data ends first."""
-    while at < len(data):
-        size = data[at]
-        at += 1 + size
-        if size == 0:
-            return at
-    return -1
 
 
 def _rgba(data: bytes, frame: _Frame, table: bytes) -> Array:

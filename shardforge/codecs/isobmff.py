@@ -230,7 +230,7 @@ def decode_heif(data: bytes, header: Header) -> Samples:
         SampleError: ``corrupt``; ``unsupported`` without the decoder.
     """
     try:
-        import pillow_heif  # type: ignore[import-not-found, unused-ignore]
+        import pillow_heif
     except ImportError:
         raise SampleError(Reason.UNSUPPORTED, "HEIF needs the package pillow-heif") from None
 

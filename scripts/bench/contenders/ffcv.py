@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ffcv.fields import BytesField, RGBImageField  # type: ignore[import-not-found]
-from ffcv.reader import Reader  # type: ignore[import-not-found]
-from ffcv.writer import DatasetWriter  # type: ignore[import-not-found]
+from ffcv.fields import BytesField, RGBImageField
+from ffcv.reader import Reader
+from ffcv.writer import DatasetWriter
 from PIL import Image
 
 from scripts.bench.work import QUALITY, fitted, sources

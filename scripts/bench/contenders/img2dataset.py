@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import webdataset
-from img2dataset import download  # type: ignore[import-not-found]
+from img2dataset import download
 
 from scripts.bench.work import QUALITY, SIZE, sources
 

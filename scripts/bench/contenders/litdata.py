@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import litdata  # type: ignore[import-not-found]
+import litdata
 
 from scripts.bench.work import pillow_jpeg, sources
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import torch
 
 try:
-    import torchvision  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: F401
+    import torchvision  # noqa: F401
 except RuntimeError:
     # Its compiled part does not load beside a CPU build of torch. streaming imports it, but nothing here needs it.
     for name in ("nms", "qnms"):
         torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-import streaming  # type: ignore[import-not-found]
-from streaming.base.util import merge_index  # type: ignore[import-not-found]
+import streaming
+from streaming.base.util import merge_index
 
 from scripts.bench.work import pillow_jpeg, sources
 
