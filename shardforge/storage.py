@@ -79,6 +79,7 @@ class FolderLock:
                 continue
             except OSError as error:
                 if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+                    os.close(self.descriptor)
                     raise
                 self.supported = False
             if self._is(folder):

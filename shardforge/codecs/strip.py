@@ -52,18 +52,21 @@ def holds_only_pixels(data: bytes, format: str) -> bool:
     """
     if format != "png":
         return True
-    inflate, size, head = zlib.decompressobj(), 0, b""
+    inflate, size, most = zlib.decompressobj(), 0, 0
     for chunk in png.chunks(data):
         if chunk.kind == b"IHDR":
-            head = data[chunk.payload : chunk.end]
+            most = _filtered_size(data[chunk.payload : chunk.payload + 13])
         elif chunk.kind == b"IDAT":
             waiting = data[chunk.payload : chunk.end]
-            while waiting and not inflate.eof:
+            while waiting and not inflate.eof and size <= most:
                 size += len(inflate.decompress(waiting, 1 << 20))
                 waiting = inflate.unconsumed_tail
             if waiting:
                 return False
-    return inflate.eof and not inflate.unused_data and size == _filtered_size(head)
+    # All input may be taken while output still waits inside the decompressor.
+    while not inflate.eof and size <= most and (rest := inflate.decompress(b"", 1 << 20)):
+        size += len(rest)
+    return inflate.eof and not inflate.unused_data and size == most
 
 
 def _filtered_size(head: bytes) -> int:

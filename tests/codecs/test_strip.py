@@ -11,7 +11,7 @@ import pytest
 import simplejpeg
 from PIL import Image
 
-from shardforge.codecs.strip import strip_metadata
+from shardforge.codecs.strip import holds_only_pixels, strip_metadata
 from tests.codecs.image_files import (
     corpus_file,
     exif,
@@ -202,3 +202,16 @@ def test_corpus_position_and_names_are_gone(corpus: Path) -> None:
     data = corpus_file(corpus, "exif/made_gps.jpg")
     assert b"ZZTEST" in data
     assert b"ZZ" not in strip_metadata(data, "jpeg")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (31, 17), (3000, 2000)])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_ordinary_pngs_of_every_kind_and_size_hold_only_pixels(size: tuple[int, int], mode: str) -> None:
+    buffer = io.BytesIO()
+    Image.new(mode, size).save(buffer, "PNG")
+    assert holds_only_pixels(buffer.getvalue(), "png")
+
+
+def test_interlaced_corpus_files_hold_only_pixels(corpus: Path) -> None:
+    files = [path for path in sorted((corpus / "images").rglob("*.png")) if path.read_bytes()[28:29] == b"\1"]
+    assert all(holds_only_pixels(path.read_bytes(), "png") for path in files)
