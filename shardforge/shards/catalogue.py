@@ -77,6 +77,20 @@ class Reason(StrEnum):
     """The recipe's ``where`` is not true for its row of the table."""
     DUPLICATE = "duplicate"
     """``duplicates: first``: the file is identical with that of the item that ``duplicate_of`` names."""
+    NOT_DICOM = "not_dicom"
+    """The file is no DICOM file, in a build of DICOM files."""
+    NOT_A_PICTURE = "not_a_picture"
+    """A DICOM object that holds no image (a report, a plan, a presentation state, a waveform, a DICOMDIR)."""
+    NO_PIXELS = "no_pixels"
+    """A DICOM image object without pixel data."""
+    BAD_GEOMETRY = "bad_geometry"
+    """The slices of a stack or volume do not form one regular grid."""
+    DUPLICATE_SLICE = "duplicate_slice"
+    """Another slice of the series has the same position and the same pixels, or the same SOP instance UID."""
+    BURNED_IN = "burned_in"
+    """``burned_in: quarantine``: the pixels may show identifying text."""
+    DECODERS_DISAGREE = "decoders_disagree"
+    """``--cross-check``: two decoders give different pixels."""
     DECODER_CRASH = "decoder_crash"
     """The process died on this item, twice, the second time alone."""
     TIMEOUT = "timeout"
@@ -92,14 +106,21 @@ FILTERS = frozenset(
         Reason.FILTERED_ASPECT,
         Reason.FILTERED_WHERE,
         Reason.DUPLICATE,
+        Reason.DUPLICATE_SLICE,
+        Reason.BURNED_IN,
     )
 )
 """The reasons of items that the recipe excludes."""
 
+SKIPS = frozenset((Reason.NOT_A_PICTURE, Reason.NO_PIXELS))
+"""The reasons of items that are legal, but no images at all."""
+
 
 def status_of(reason: Reason) -> Status:
-    """``filtered`` or ``failed``: what an item becomes for this reason."""
-    return Status.FILTERED if reason in FILTERS else Status.FAILED
+    """``filtered``, ``skipped`` or ``failed``: what an item becomes for this reason."""
+    if reason in FILTERS:
+        return Status.FILTERED
+    return Status.SKIPPED if reason in SKIPS else Status.FAILED
 
 
 class Flag(StrEnum):
@@ -140,3 +161,50 @@ class Flag(StrEnum):
     """The stored image is the source's own encoding, without its metadata."""
     EXTENSION_MISMATCH = "extension_mismatch"
     """The name says one format, the content another; the content counts."""
+    TS_INFERRED = "ts_inferred"
+    """DICOM: the transfer syntax is not stated; it was found from the bytes."""
+    TS_MISMATCH = "ts_mismatch"
+    """DICOM: the transfer syntax names another codec than the one the data are encoded with; the data count."""
+    PREAMBLE_NOT_EMPTY = "preamble_not_empty"
+    """DICOM: the preamble holds something (another format's header, say); it is never copied."""
+    BAD_DS_VALUE = "bad_ds_value"
+    """DICOM: a decimal string is no plain number; read as far as it can be understood, or left out."""
+    INVALID_RESCALE = "invalid_rescale"
+    """DICOM: the rescale slope or intercept is unusable; none is applied."""
+    INVALID_WINDOW = "invalid_window"
+    """DICOM: a window without a width above 0; the next source of one is used."""
+    WIDTH_BELOW_1 = "width_below_1"
+    """DICOM: LINEAR is undefined for widths below 1 (PS3.3 C.11.2.1.2.1); LINEAR_EXACT is used."""
+    WINDOW_COUNT_MISMATCH = "window_count_mismatch"
+    """DICOM: not as many window widths as centers; those with a partner are used."""
+    NUMBER_OF_FRAMES_0 = "number_of_frames_0"
+    EXCESS_FRAMES = "excess_frames"
+    """DICOM: more frames in the data than the header counts; the excess is left out."""
+    MISSING_SEQUENCE_DELIMITER = "missing_sequence_delimiter"
+    """DICOM: the encapsulated data end without their delimiter; every frame is whole."""
+    PHOTOMETRIC_MISMATCH = "photometric_mismatch"
+    """DICOM: the JPEG stream has another colour space than the header says; the stream counts."""
+    LUT_SHAPE_CONFLICT = "lut_shape_conflict"
+    """DICOM: PresentationLUTShape contradicts the photometric interpretation, which counts."""
+    UNSIGNED_WRAP_SUSPECT = "unsigned_wrap_suspect"
+    """DICOM: 12-bit unsigned CT with an intercept above -100: values may have wrapped around."""
+    FUNCTIONAL_GROUP_CONFLICT = "functional_group_conflict"
+    """DICOM: a functional group both shared and per frame; the frame's counts."""
+    JPEG_BAD_SOS = "jpeg_bad_sos"
+    """DICOM: a JPEG scan header with impossible parameters, mended."""
+    PALETTE_DEPTH_MISMATCH = "palette_depth_mismatch"
+    """DICOM: palette entries of another depth than declared; the entries count."""
+    CODESTREAM_MISMATCH = "codestream_mismatch"
+    """DICOM: the codestream's precision or sign differs from the header's; values were brought to the header's."""
+    PADDING_SIGN = "padding_sign"
+    """DICOM: the padding value was written with the wrong sign."""
+    NO_WINDOW = "no_window"
+    """DICOM: the file has no valid window; the range of the unpadded values was used."""
+    BURNED_IN = "burned_in"
+    """DICOM: the header says that identifying text is burned into the pixels."""
+    BURNED_IN_SUSPECT = "burned_in_suspect"
+    """DICOM: the header does not rule out burned-in text, and the kind of image often has some."""
+    SALVAGED = "salvaged"
+    """DICOM: the pixel data end early; what is missing was filled with the lowest value."""
+    CROSS_CHECKED = "cross_checked"
+    """DICOM: a second decoder gave the same pixels."""
