@@ -144,7 +144,7 @@ def duplicate_warnings(
         if found:
             one, two = found[0]
             count = f"{len(found):,} set{'s' * (len(found) != 1)} of identical files"
-            example = f"{items[one].source} is {values[one]!r}, {items[two].source} {values[two]!r}"
+            example = f"{items[one].shown} is {values[one]!r}, {items[two].shown} {values[two]!r}"
             yield f"{count} whose {what} {verb}; for one, {example}"
 
 

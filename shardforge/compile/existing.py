@@ -136,7 +136,7 @@ def _refuse_other_contents(
 ) -> None:
     """Modification times differ while names and sizes agree: only the bytes themselves can tell."""
     reporter.say("modification times of inputs have changed; comparing their contents")
-    by_source = {item.source: item for item in items}
+    by_source = {item.shown: item for item in items}
     rows = (row for shard in shards for row in metadata.read(parquet_path(out, shard), _RECORDED).to_pylist())
     for name in contents_differ(source, rows, by_source):
         raise UsageError(_changed(f"the content of {name} has changed"), where=out, todo=_TODO)

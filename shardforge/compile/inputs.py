@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,23 @@ class InputDigests:
     times: str
 
 
-def digest_inputs(items: Iterable[Item]) -> InputDigests:
-    """Digests of the items, which are sorted already."""
+def digest_inputs(items: Iterable[Item], conceal: Callable[[str], str] | None = None) -> InputDigests:
+    """Digests of the items, which are sorted already.
+
+    Args:
+        conceal: what stands for names of files and groups, where nobody shall be able to try them out.
+    """
     content, times = hashlib.sha256(), hashlib.sha256()
+    hide = conceal or str
     for item in items:
         files = sorted(item.files.items())
         described = [
-            item.source,
+            item.shown,
             item.frame,
             item.frames,
-            [[field, file.path, file.size] for field, file in files],
+            [[field, hide(file.path), file.size] for field, file in files],
             item.label,
-            item.group,
+            None if item.group is None else hide(item.group),
             item.split,
             item.key,
             item.caption,
@@ -101,7 +106,7 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
         old: rows with ``source``, ``source_bytes`` and ``label_name``, nulls where unknown.
     """
     before = {row["source"]: row for row in old.to_pylist()}
-    now = {item.source: item for item in items}
+    now = {item.shown: item for item in items}
     parts = [
         _count("added", [source for source in now if source not in before]),
         _count("removed", [source for source in before if source not in now]),
@@ -114,7 +119,7 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
 
 def _reframed(old: pa.Table, items: Sequence[Item]) -> list[str]:
     """Sources that had and have items, but not as many."""
-    before, now = Counter(old["source"].to_pylist()), Counter(item.source for item in items)
+    before, now = Counter(old["source"].to_pylist()), Counter(item.shown for item in items)
     return [source for source, count in now.items() if before[source] not in (0, count)]
 
 

@@ -38,6 +38,8 @@ class PlannedItem:
         planned_sha256: of the main file, if the plan has read it.
         duplicate_of: key of the item that is kept in place of this one.
         annotations: ``boxes`` or ``keypoints`` → the table's cell.
+        crop: what to cut out of a DICOM image: ``none``, ``breast`` or ``ultrasound``.
+        cross_check: decode a DICOM image with a second decoder as well.
     """
 
     key: str | None
@@ -53,3 +55,5 @@ class PlannedItem:
     planned_sha256: str | None = None
     duplicate_of: str | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    crop: str = "none"
+    cross_check: bool = False

@@ -100,11 +100,12 @@ class PlanRecord:
 
     @property
     def channels(self) -> int:
-        return self.settings.recipe.channels
+        return self.settings.recipe.stored_channels
 
     @property
     def depth(self) -> int:
-        return self.settings.recipe.depth
+        """Bits per stored value; modality values are counted as 16-bit ones."""
+        return 16 if self.settings.recipe.modality_values else self.settings.recipe.depth
 
 
 class Staging:
@@ -208,7 +209,7 @@ def _parse_plan(path: Path, mtime_ns: int) -> PlanRecord:
 def planned_items(record: PlanRecord, batch: pa.RecordBatch) -> list[PlannedItem]:
     """The rows of a shard task as items."""
     names = ["key", "source", "frame", "frames", "label", "label_name", "caption", "detail"]
-    names += ["planned_sha256", "duplicate_of"]
+    names += ["planned_sha256", "duplicate_of", "crop", "cross_check"]
     cells = {role: f"{column}{ORIGINAL}" for role, column in record.annotations.items()}
     rows = pa.Table.from_batches([batch]).select([*names, "files", "problem", *cells.values()]).to_pylist()
     return [

@@ -151,7 +151,7 @@ def move_boxes(
         _upright(edges[:, 2:], placement, units, orientation),
     ]
     low, high = np.minimum(*ends), np.maximum(*ends)
-    size = placement.source_width, placement.source_height
+    size = placement.whole
     outside = ((high <= 0) | (low >= size)).any(axis=1)
     if outside.any():
         number = int(np.argmax(outside))
@@ -183,7 +183,7 @@ def move_points(points: Floats, placement: Placement, *, units: Units = "pixels"
     """
     labelled = points[:, 2] > 0 if points.shape[1] == 3 else np.ones(len(points), bool)
     places = _upright(points[:, :2], placement, units, orientation)
-    size = placement.source_width, placement.source_height
+    size = placement.whole
     outside = labelled & ((places < 0) | (places > size)).any(axis=1)
     if outside.any():
         number = int(np.argmax(outside))
@@ -200,7 +200,7 @@ def move_points(points: Floats, placement: Placement, *, units: Units = "pixels"
 
 def _upright(points: Floats, placement: Placement, units: Units, orientation: int) -> Floats:
     """Points [n, 2] as given → pixels of the upright source."""
-    width, height = placement.source_width, placement.source_height
+    width, height = placement.whole
     stored = (height, width) if orientation >= 5 else (width, height)
     pixels = points * np.array(stored, np.float64) if units == "relative" else points
     return orient_points(pixels, *stored, orientation)

@@ -36,6 +36,7 @@ class Outcome:
         pixels_hash: 64 bits of the stored pixels and their shape, in hex; what is equal in every pixel has the same.
         duplicate_of: key of the item that was kept in place of this one.
         annotations: column → boxes or points in pixels of the stored image (or fractions of it).
+        dicom: column → what was learned of a DICOM image; see :data:`DICOM`.
     """
 
     status: Status
@@ -64,6 +65,39 @@ class Outcome:
     pixels_hash: str | None = None
     duplicate_of: str | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    dicom: Mapping[str, Any] = field(default_factory=dict)
+
+
+DICOM: Mapping[str, pa.DataType] = {
+    "dicom_transfer_syntax": pa.string(),
+    "dicom_photometric": pa.string(),
+    "dicom_bits_stored": pa.int32(),
+    "dicom_signed": pa.bool_(),
+    "dicom_slope": pa.float32(),
+    "dicom_intercept": pa.float32(),
+    "dicom_modality_source": pa.string(),
+    "dicom_voi_source": pa.list_(pa.string()),
+    "dicom_window_center": pa.list_(pa.float32()),
+    "dicom_window_width": pa.list_(pa.float32()),
+    "dicom_voi_function": pa.list_(pa.string()),
+    "dicom_inverted": pa.bool_(),
+    "dicom_padding_fraction": pa.float32(),
+    "dicom_clip_low": pa.list_(pa.float32()),
+    "dicom_clip_high": pa.list_(pa.float32()),
+    "dicom_spacing_row": pa.float32(),
+    "dicom_spacing_column": pa.float32(),
+    "dicom_spacing_source": pa.string(),
+    "dicom_position": pa.list_(pa.float32()),
+    "dicom_orientation": pa.list_(pa.float32()),
+    "dicom_valid_rows": pa.int32(),
+    "dicom_depth": pa.int32(),
+}
+"""What making a sample tells of a DICOM image, beside the plan's own ``dicom_*`` columns.
+
+Lists have one entry per channel (``…_position`` and ``…_orientation`` are ImagePositionPatient and
+ImageOrientationPatient). Distances are mm, spacings those of the source; ``dicom_depth`` counts the slices of a
+volume; ``dicom_valid_rows`` those of a salvaged image.
+"""
 
 
 _PLANNED: tuple[tuple[str, pa.DataType], ...] = (
@@ -160,7 +194,9 @@ def table(
     for column in target:
         name = column.name
         base, _, part = name.rpartition("_")
-        if name in annotations:
+        if name in DICOM and name not in planned.schema.names:
+            columns.append(pa.array([outcome.dicom.get(name) for outcome in outcomes], column.type))
+        elif name in annotations:
             columns.append(pa.array([outcome.annotations.get(name) for outcome in outcomes], column.type))
         elif name in planned.schema.names:
             columns.append(planned.column(name).cast(column.type))

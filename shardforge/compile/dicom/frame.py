@@ -1,0 +1,86 @@
+"""One frame of a DICOM file as modality values, or as colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardforge.codecs.dicom.cross_check import cross_check
+from shardforge.codecs.dicom.meaning import frame_meaning
+from shardforge.codecs.dicom.pixels import decode_frame
+from shardforge.codecs.dicom.read import DicomFile
+from shardforge.dicom.colour import to_rgb
+from shardforge.dicom.facts import FrameMeaning
+from shardforge.dicom.modality import ModalityTables
+from shardforge.dicom.padding import fill_padding, padding_mask
+from shardforge.dicom.repair import repair_wrap, wrap_suspected
+from shardforge.errors import SampleError
+from shardforge.sections import DicomOptions
+from shardforge.shards.catalogue import Flag, Reason
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A decoded frame.
+
+    Attributes:
+        values: int16, int32 or float32 [H, W] modality values, padding filled; or uint8 [H, W, 3] RGB.
+        mask: bool [H, W], True at padding; None where no pixel is.
+        meaning: of the stored values.
+        decoder: who decoded them.
+        flags: what was noticed.
+        valid_rows: rows that the file has, where it ends early and was salvaged; None: all.
+    """
+
+    values: NDArray[Any]
+    mask: NDArray[np.bool_] | None
+    meaning: FrameMeaning
+    decoder: str
+    flags: tuple[Flag, ...]
+    valid_rows: int | None = None
+
+    @property
+    def coloured(self) -> bool:
+        return self.values.ndim == 3
+
+
+def read_frame(
+    file: DicomFile, number: int, options: DicomOptions, tables: ModalityTables, *, checked: bool
+) -> Frame:
+    """Decodes a frame and gives its values their meaning.
+
+    Args:
+        checked: compare with a second decoder.
+
+    Raises:
+        SampleError: what is wrong with the frame; ``decoders_disagree``.
+    """
+    meaning, noticed = frame_meaning(file, number)
+    stored = decode_frame(file, number, salvage=options.truncated == "salvage")
+    flags = [*file.flags, *noticed, *stored.flags]
+    if checked:
+        flags += [Flag.CROSS_CHECKED] if cross_check(file, number, stored) else []
+    if stored.values.ndim == 3 or stored.photometric == "PALETTE COLOR":
+        colours, told = to_rgb(stored.values, stored.photometric, file.palette, file.format)
+        return Frame(colours, None, meaning, stored.decoder, _once([*flags, *told]), stored.valid_rows)
+    values = stored.values
+    mask = padding_mask(values, meaning)
+    if wrap_suspected(file.modality, file.format, meaning):
+        flags.append(Flag.UNSIGNED_WRAP_SUSPECT)
+        if options.repair == "wrapped":
+            values, meaning = repair_wrap(values, meaning)
+    modality = tables.apply(values, file.format, meaning)
+    if modality.dtype == np.float32 and not np.isfinite(modality).all():
+        mask = ~np.isfinite(modality) if mask is None else mask | ~np.isfinite(modality)
+        modality = np.where(mask, np.float32(0), modality)
+        if mask.all():
+            raise SampleError(Reason.CORRUPT, "no pixel has a finite value")
+    modality = fill_padding(modality, mask, inverted=meaning.inverted)
+    return Frame(modality, mask, meaning, stored.decoder, _once(flags), stored.valid_rows)
+
+
+def _once(flags: list[Flag]) -> tuple[Flag, ...]:
+    return tuple(dict.fromkeys(flags))
