@@ -37,7 +37,7 @@ def modality_dtype(fmt: PixelFormat, *meanings: FrameMeaning) -> np.dtype[Any]:
 def _dtype_of(fmt: PixelFormat, meaning: FrameMeaning) -> np.dtype[Any]:
     if meaning.modality_lut is not None:
         low, high = 0, int(meaning.modality_lut.data.max())
-    elif fmt.kind != "int" or not (meaning.slope.is_integer() and meaning.intercept.is_integer()):
+    elif fmt.kind != "int" or not all(float(n).is_integer() for n in (meaning.slope, meaning.intercept)):
         return _TYPES[2]
     else:
         ends = [value * int(meaning.slope) + int(meaning.intercept) for value in stored_range(fmt)]

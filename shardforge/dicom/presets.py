@@ -1,4 +1,4 @@
-"""Named windows of radiology, and stacks of them as they are used in practice; centers and widths in Hounsfield units.
+"""Named windows of radiology, and stacks of them as used in practice; centers and widths in Hounsfield units.
 
 There is no standard for them: each has the values that are met most often, and names others.
 """

@@ -22,7 +22,7 @@ _INT32 = (-(1 << 16), (1 << 17) - 1)
 
 
 def defined(window: Window) -> Window:
-    """LINEAR_EXACT in place of LINEAR below width 1, where LINEAR is undefined (C.11.2.1.2.1); else the same window."""
+    """LINEAR_EXACT in place of LINEAR below width 1, where LINEAR is undefined (C.11.2.1.2.1), else the same."""
     return replace(window, function="LINEAR_EXACT") if window.function == "LINEAR" and window.width < 1 else window
 
 
