@@ -235,3 +235,19 @@ def doctor(as_json: bool) -> int:
     report = diagnose()
     click.echo(json.dumps(report.to_json()) if as_json else "\n".join(report.lines()))
     return 0 if report.ok else 1
+
+
+@main.command(short_help="DICOM window presets.")
+@_json
+@_reporting
+def windows(as_json: bool) -> int:
+    """List the named windows for DICOM with their centers and widths, and what each shows.
+
+    \b
+    Example:
+      shardforge windows
+    """
+    from shardforge.preset_table import preset_lines, presets_as_json
+
+    _show(presets_as_json(), preset_lines(), as_json, silent=False)
+    return 0
