@@ -9,6 +9,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,6 +40,7 @@ class ShardTask:
         cpu_seconds: CPU time an item may take.
         resume: go on after the items that the shard's journal holds.
         doomed: position → reason, for items that killed their process twice.
+        key_file: where the key lies that hides digests of source files, or None.
     """
 
     staging: str
@@ -49,6 +51,7 @@ class ShardTask:
     cpu_seconds: int
     resume: bool = False
     doomed: Mapping[int, Reason] | None = None
+    key_file: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -106,7 +109,7 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
         if done is not None:
             return done
     record = staging.read_plan()
-    settings = record.settings
+    make = _maker(record.settings, task)
     batch = staging.batch(task.batch)
     items = planned_items(record, batch)
     journal = Journal(
@@ -118,7 +121,8 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
     for position in range(journal.count, len(items)):
         marker.write(position, journal.count, failed, read, writer.size)
         allow_cpu_seconds(task.cpu_seconds)
-        sample = _make(items[position], settings, Path(task.source), (task.doomed or {}).get(position))
+        doom = (task.doomed or {}).get(position)
+        sample = make(items[position]) if doom is None else _doomed(doom)
         outcome = _add(writer, items[position], sample)
         journal.append(outcome, sample.histogram, writer.size)
         read += outcome.source_bytes or 0
@@ -137,10 +141,17 @@ def allow_cpu_seconds(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
-def _make(item: PlannedItem, settings: SampleSettings, source: Path, doom: Reason | None) -> Sample:
-    if doom is not None:
-        return Sample(Outcome(Status.FAILED, doom), detail="the process died on this item twice")
-    return make_sample(item, settings, source)
+def _maker(settings: SampleSettings, task: ShardTask) -> Callable[[PlannedItem], Sample]:
+    if settings.recipe.kind != "dicom":
+        return partial(make_sample, settings=settings, root=Path(task.source))
+    from shardforge.compile.dicom.sample import DicomSampleMaker
+
+    key = None if task.key_file is None else read_key(Path(task.key_file))
+    return DicomSampleMaker(settings, Path(task.source), key)
+
+
+def _doomed(reason: Reason) -> Sample:
+    return Sample(Outcome(Status.FAILED, reason), detail="the process died on this item twice")
 
 
 def _add(writer: TarWriter, item: PlannedItem, sample: Sample) -> Outcome:

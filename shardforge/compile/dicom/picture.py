@@ -15,8 +15,8 @@ from shardforge.dicom.render import render
 from shardforge.dicom.voi import VoiTables
 from shardforge.dicom.windows import Given
 from shardforge.errors import SampleError
-from shardforge.geometry.resample import resize_flags, resize_values
-from shardforge.geometry.resize import Box, Placement, resize_image
+from shardforge.geometry.resample import cut_out, resize_values
+from shardforge.geometry.resize import Placement, resize_image, resize_mask
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Flag, Reason
 
@@ -44,12 +44,11 @@ class Shown:
 
 
 def show(
-    frame: Frame, placement: Placement, box: Box, recipe: Recipe, modality: str, tables: VoiTables
+    frame: Frame, placement: Placement, recipe: Recipe, modality: str, tables: VoiTables
 ) -> Shown:
     """Resamples a frame and applies the recipe's windows.
 
     Args:
-        box: what to resample, in pixels of the frame.
         modality: the Modality attribute; percentiles of MR leave out zeros.
 
     Raises:
@@ -57,13 +56,11 @@ def show(
             values that the recipe's type would round.
     """
     if frame.coloured:
-        return Shown(_colours(frame, placement, box, recipe))
-    values = resize_values(frame.values, placement, recipe.resampler, _darkest(frame), box)
+        return Shown(_colours(frame, placement, recipe))
+    values = resize_values(cut_out(frame.values, placement), placement, recipe.resampler, _darkest(frame))
     if recipe.modality_values:
         return Shown(stored_values(values, recipe)[:, :, None])
-    mask = None if frame.mask is None else resize_flags(frame.mask, placement, True, box)
-    if mask is None and (placement.width, placement.height) != (placement.inner_width, placement.inner_height):
-        mask = resize_flags(np.zeros(frame.values.shape, np.bool_), placement, True, box)
+    mask = _mask(frame, placement)
     choices = choose(
         recipe.windows, frame.meaning, values, mask, function=recipe.dicom.voi, nonzero=modality == "MR"
     )
@@ -102,16 +99,25 @@ def stored_values(values: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     return values.astype(np.int16, copy=False)
 
 
+def _mask(frame: Frame, placement: Placement) -> NDArray[np.bool_] | None:
+    """Where the canvas shows padding, or nothing."""
+    padded = (placement.width, placement.height) != (placement.inner_width, placement.inner_height)
+    if frame.mask is None and not padded:
+        return None
+    mask = np.zeros(frame.values.shape, np.bool_) if frame.mask is None else frame.mask
+    return resize_mask(cut_out(mask, placement), placement, fill=1)
+
+
 def _darkest(frame: Frame) -> float:
     """What lies around the picture: nothing is darker than the darkest measured."""
     return float(frame.values.max() if frame.meaning.inverted else frame.values.min())
 
 
-def _colours(frame: Frame, placement: Placement, box: Box, recipe: Recipe) -> NDArray[Any]:
+def _colours(frame: Frame, placement: Placement, recipe: Recipe) -> NDArray[Any]:
     explicit = any(isinstance(window, Given) for window in recipe.windows)
     if explicit or recipe.modality_values:
         raise SampleError(Reason.UNSUPPORTED, "a colour image has no modality values to apply a window to")
-    pixels = resize_image(frame.values, placement, recipe.resampler, _BLACK, box)
+    pixels = resize_image(cut_out(frame.values, placement), placement, recipe.resampler, _BLACK)
     if recipe.depth == 16:
         pixels = pixels.astype(np.uint16) * np.uint16(257)
     if recipe.stored_channels != 3:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardforge.geometry.resize import Box, Placement, place
+from shardforge.geometry.resize import Placement, place
 from shardforge.recipe import Recipe
 
 
 def place_dicom(
     width: int, height: int, aspect: float, cut: tuple[int, int, int, int] | None, recipe: Recipe
-) -> tuple[Placement, Box]:
+) -> Placement:
     """Decides the size of an image and its place on the canvas.
 
     Pixels that are not square are made so by stretching the side whose pixels are longer in millimetres; where the
@@ -22,7 +22,7 @@ def place_dicom(
         cut: left, top, right and bottom of what is cut out; None: all.
 
     Returns:
-        The placement, whose coordinates are those of the stored image, and the box to resample from.
+        The placement; its coordinates are pixels of the stored image.
 
     Raises:
         SampleError: as :func:`~shardforge.geometry.resize.place`.
@@ -39,7 +39,7 @@ def place_dicom(
         enlarge=recipe.enlarge,
         max_pixels=recipe.limits.pixels,
     )
-    placement = replace(
+    return replace(
         placement,
         source_width=inner_width,
         source_height=inner_height,
@@ -48,4 +48,3 @@ def place_dicom(
         whole_width=width,
         whole_height=height,
     )
-    return placement, (float(left), float(top), float(right), float(bottom))
