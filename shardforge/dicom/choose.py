@@ -120,6 +120,19 @@ def percentile_window(
         valid = valid[valid != 0]
     if not valid.size:
         valid = np.zeros(1)
-    low, high = (float(number) for number in np.percentile(valid.astype(np.float64), (asked.low, asked.high)))
+    low, high = _percentiles(valid, asked)
     width = high - low if high > low else 1.0
     return Window(low + width / 2, width, function_of(function, "LINEAR_EXACT"))
+
+
+def _percentiles(valid: NDArray[Any], asked: Percentiles) -> tuple[float, float]:
+    """As ``np.percentile`` in float64, without sorting or converting all values."""
+    last = valid.size - 1
+    ranks = [last * percent / 100 for percent in (asked.low, asked.high)]
+    places = [(int(rank), min(int(rank) + 1, last)) for rank in ranks]
+    ordered = np.partition(valid, sorted({place for pair in places for place in pair}))
+    low, high = (
+        float(ordered[below]) + (float(ordered[above]) - float(ordered[below])) * (rank - below)
+        for rank, (below, above) in zip(ranks, places, strict=True)
+    )
+    return low, high

@@ -71,4 +71,6 @@ def as_modality_values(resampled: NDArray[np.floating[Any]], dtype: DTypeLike) -
     if target not in (np.int16, np.int32):
         raise ValueError(f"modality values of type {target}")
     limits = np.iinfo(target)
-    return np.clip(np.rint(resampled.astype(np.float64)), limits.min, limits.max).astype(target)
+    # float32 holds the limits of int16, but not those of int32.
+    rounded: NDArray[Any] = np.rint(resampled.astype(np.float32 if target == np.int16 else np.float64, copy=False))
+    return np.clip(rounded, limits.min, limits.max, out=rounded).astype(target)

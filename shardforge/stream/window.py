@@ -84,8 +84,8 @@ class Window:
         if image.dtype == torch.int16:
             if image.device not in self._on:
                 self._on[image.device] = torch.from_numpy(self._table).to(image.device)
-            index = image.long()
-            return [table[index] for table in self._on[image.device]]
+            index = (image.int() & 0xFFFF).flatten()
+            return [table.index_select(0, index).view(image.shape) for table in self._on[image.device]]
         if not image.dtype.is_floating_point and image.dtype != torch.int32:
             raise _wrong_type(image.dtype)
         return [self._formula(image.double(), window) for window in self.windows]
