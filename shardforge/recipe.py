@@ -251,6 +251,8 @@ class Recipe(_Section):
             raise ValueError("window: none (modality values) needs format npy, and no depth")
         if self.dicom.unit == "volume" and (self.format != "npy" or len(self.windows) > 1):
             raise ValueError("unit: volume needs format npy and one window (or none)")
+        if self.dicom.unit == "volume" and {"resize", "size"} & self.model_fields_set and self.resize != "none":
+            raise ValueError("resize: volumes are resampled by spacing")
         if self.dicom.spacing is not None and self.dicom.unit != "volume":
             raise ValueError("spacing: goes with unit volume")
         if self.format == "keep":
@@ -303,8 +305,9 @@ class Recipe(_Section):
 
     @property
     def effective_resize(self) -> Literal["shortest", "longest", "exact", "pad", "none"]:
-        """The resize mode, ``none`` where the format is kept."""
-        return "none" if self.format == "keep" else self.resize
+        """The resize mode; ``none`` where the format is kept, and for volumes, whose spacing decides."""
+        volume = self.kind == "dicom" and self.dicom.unit == "volume"
+        return "none" if volume or self.format == "keep" else self.resize
 
 
 def recipe_folder() -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from shardforge.codecs.limits import Limits
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
+from shardforge.sources.dicom.zips import Archives, is_member
 
 
 def read_source(root: Path, path: bytes, planned_size: int, limits: Limits) -> bytes:
@@ -35,3 +36,25 @@ def read_source(root: Path, path: bytes, planned_size: int, limits: Limits) -> b
     if len(data) != planned_size:
         raise SampleError(Reason.CHANGED, f"{len(data)} bytes where {planned_size} were planned")
     return data
+
+
+class SourceReader:
+    """Reads files and members of zip archives, which it keeps open. Not for several threads.
+
+    Args:
+        root: the source folder.
+    """
+
+    def __init__(self, root: Path, limits: Limits) -> None:
+        self._root, self._limits = root, limits
+        self._archives = Archives(root)
+
+    def read(self, path: bytes, planned_size: int) -> bytes:
+        """See :func:`read_source`; of an archive that cannot be read also ``corrupt`` or ``unsupported``."""
+        name = os.fsdecode(path)
+        if not is_member(name):
+            return read_source(self._root, path, planned_size, self._limits)
+        data = self._archives.read(name, self._limits.source_bytes)
+        if len(data) != planned_size:
+            raise SampleError(Reason.CHANGED, f"{len(data)} bytes where {planned_size} were planned")
+        return data

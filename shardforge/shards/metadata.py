@@ -91,12 +91,14 @@ DICOM: Mapping[str, pa.DataType] = {
     "dicom_orientation": pa.list_(pa.float32()),
     "dicom_valid_rows": pa.int32(),
     "dicom_depth": pa.int32(),
+    "dicom_affine": pa.list_(pa.float32()),
 }
 """What making a sample tells of a DICOM image, beside the plan's own ``dicom_*`` columns.
 
 Lists have one entry per channel (``…_position`` and ``…_orientation`` are ImagePositionPatient and
-ImageOrientationPatient). Distances are mm, spacings those of the source; ``dicom_depth`` counts the slices of a
-volume; ``dicom_valid_rows`` those of a salvaged image.
+ImageOrientationPatient). Distances are mm, spacings those of the source, or of a stored volume; ``dicom_depth`` counts
+the slices of a volume, ``dicom_affine`` is its affine [3, 4] row by row, from (z, y, x) to mm in patient coordinates
+(LPS); ``dicom_valid_rows`` counts the rows of a salvaged image that the file has.
 """
 
 

@@ -43,9 +43,7 @@ class Shown:
         return tuple(flag for choice in self.choices for flag in choice.flags)
 
 
-def show(
-    frame: Frame, placement: Placement, recipe: Recipe, modality: str, tables: VoiTables
-) -> Shown:
+def show(frame: Frame, placement: Placement, recipe: Recipe, modality: str, tables: VoiTables) -> Shown:
     """Resamples a frame and applies the recipe's windows.
 
     Args:
@@ -61,9 +59,7 @@ def show(
     if recipe.modality_values:
         return Shown(stored_values(values, recipe)[:, :, None])
     mask = _mask(frame, placement)
-    choices = choose(
-        recipe.windows, frame.meaning, values, mask, function=recipe.dicom.voi, nonzero=modality == "MR"
-    )
+    choices = choose(recipe.windows, frame.meaning, values, mask, function=recipe.dicom.voi, nonzero=modality == "MR")
     found = render(
         values,
         mask,

@@ -109,9 +109,7 @@ class DicomSampleMaker:
         named = {self._settings.annotations[role]: value for role, value in annotations.items()}
         shown = [self._show(one, placement, file.modality) for one in self._stacked(item, raw, frame)]
         pixels = with_channels(shown, recipe.stored_channels)
-        mask = partial(
-            self._masks.member, image=file, number=item.frame, meaning=frame.meaning, placement=placement
-        )
+        mask = partial(self._masks.member, image=file, number=item.frame, meaning=frame.meaning, placement=placement)
         members = sidecar_members(item, raw, self._settings, named, mask)
         payload = self._encode(pixels)
         outcome = replace(
@@ -148,24 +146,34 @@ class DicomSampleMaker:
         )
 
     def _volume(self, item: PlannedItem, raw: Mapping[str, bytes], file: DicomFile, known: Outcome) -> Sample:
-        volume = make_volume(item, raw, file, self._recipe, self._settings.limits, self._modality, self._voi)
-        members = sidecar_members(item, raw, self._settings, {}, _no_mask)
+        volume = make_volume(self._places(raw, file), self._recipe, self._modality, self._voi)
+        _, height, width = volume.values.shape
+        resampled = (height, width) != (file.format.rows, file.format.columns)
         outcome = replace(
             known,
-            decoder=volume.decoder,
+            decoder=volume.first.decoder,
             flags=volume.flags,
-            resampler=volume.resampler,
-            scale_x=volume.scale_x,
-            scale_y=volume.scale_y,
+            resampler="triangle" if resampled else "none",
+            scale_x=width / file.format.columns,
+            scale_y=height / file.format.rows,
             offset_x=0.0,
             offset_y=0.0,
-            dicom={**file_columns(file), **volume.columns},
+            dicom={
+                **file_columns(file),
+                **frame_columns(volume.first),
+                **window_columns([volume.shown]),
+                **volume.columns,
+            },
         )
+        members = sidecar_members(item, raw, self._settings, {}, _no_mask)
         return self._sample(outcome, volume.values, encode_array(volume.values), members)
 
-    def _sample(
-        self, outcome: Outcome, pixels: NDArray[Any], payload: bytes, members: Mapping[str, bytes]
-    ) -> Sample:
+    def _places(self, raw: Mapping[str, bytes], first: DicomFile) -> list[tuple[DicomFile, int]]:
+        """File and frame of every slice of a series, in order of place."""
+        others = [read_dicom(raw[name], self._settings.limits) for name in sorted(raw) if name.startswith("slice.")]
+        return [(file, number) for file in (first, *others) for number in range(file.frames)]
+
+    def _sample(self, outcome: Outcome, pixels: NDArray[Any], payload: bytes, members: Mapping[str, bytes]) -> Sample:
         volume = self._recipe.dicom.unit == "volume"
         outcome = replace(
             outcome,
