@@ -79,7 +79,7 @@ def test_a_key_file_is_read_as_it_stands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", GOOD[:-1], GOOD + b"\n", GOOD.upper(), GOOD.replace(b"0", b"g"), b"x" * 10_000, GOOD.replace(b"1\n", b"2\n")],
+    [b"", GOOD[:-1], GOOD + b"\n", GOOD.upper(), GOOD.replace(b"0", b"g"), b"x" * 9999, GOOD.replace(b"1\n", b"2\n")],
 )  # fmt: skip
 def test_anything_else_is_refused_and_left_alone(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "k"
