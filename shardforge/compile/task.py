@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from shardforge.compile.identity_key import load_or_make
 from shardforge.compile.journal import Journal
 from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.compile.sample import Sample, make_sample
@@ -146,7 +147,7 @@ def _maker(settings: SampleSettings, task: ShardTask) -> Callable[[PlannedItem],
         return partial(make_sample, settings=settings, root=Path(task.source))
     from shardforge.compile.dicom.sample import DicomSampleMaker
 
-    key = None if task.key_file is None else read_key(Path(task.key_file))
+    key = None if task.key_file is None else load_or_make(Path(task.key_file)).key
     return DicomSampleMaker(settings, Path(task.source), key)
 
 

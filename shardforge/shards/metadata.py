@@ -96,9 +96,9 @@ DICOM: Mapping[str, pa.DataType] = {
 """What making a sample tells of a DICOM image, beside the plan's own ``dicom_*`` columns.
 
 Lists have one entry per channel (``…_position`` and ``…_orientation`` are ImagePositionPatient and
-ImageOrientationPatient). Distances are mm, spacings those of the source, or of a stored volume; ``dicom_depth`` counts
-the slices of a volume, ``dicom_affine`` is its affine [3, 4] row by row, from (z, y, x) to mm in patient coordinates
-(LPS); ``dicom_valid_rows`` counts the rows of a salvaged image that the file has.
+ImageOrientationPatient). Distances are mm, spacings those of the source, or of a stored volume; ``dicom_depth``
+counts the slices of a volume, ``dicom_affine`` is its affine [3, 4] row by row, from (z, y, x) to mm in patient
+coordinates (LPS); ``dicom_valid_rows`` counts the rows of a salvaged image that the file has.
 """
 
 

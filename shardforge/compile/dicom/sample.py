@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from shardforge.codecs.dicom.read import DicomFile, read_dicom
@@ -40,7 +39,7 @@ from shardforge.dicom.privacy import IdentityKey
 from shardforge.dicom.voi import VoiTables
 from shardforge.errors import SampleError
 from shardforge.geometry.resize import Placement
-from shardforge.shards.catalogue import Flag, Reason, Status, status_of
+from shardforge.shards.catalogue import Reason, Status, status_of
 from shardforge.shards.metadata import Outcome
 
 

@@ -66,7 +66,7 @@ def make_volume(
     Raises:
         SampleError: ``bad_geometry``, or what is wrong with a slice.
     """
-    first_file, first_number = places[0]
+    first_file, _ = places[0]
     meanings = [frame_meaning(file, number)[0] for file, number in places]
     grid = _grid(meanings, first_file, recipe)
     flags: dict[Flag, None] = {}
