@@ -68,6 +68,7 @@ def _compare_finished(
 ) -> None:
     shards = [shard.name for split in manifest.splits.values() for shard in split.shards]
     _refuse_other_recipe(out, manifest.recipe, draft)
+    _refuse_other_key(out, manifest.privacy, draft)
     if manifest.inputs.sha256 != draft.inputs.content:
         raise UsageError(_changed(explain_difference(_rows(out, shards), items)), where=out, todo=_TODO)
     _refuse_other_groups(out, manifest.groups, draft)
@@ -80,6 +81,7 @@ def _compare_unfinished(
     source: Path, out: Path, record: PlanRecord, draft: Draft, items: Sequence[Item], reporter: Reporter
 ) -> None:
     _refuse_other_recipe(out, record.recipe, draft)
+    _refuse_other_key(out, record.privacy, draft)
     if record.inputs != draft.inputs.content:
         rows = Staging.of(out).rows()
         sizes = [
@@ -107,6 +109,15 @@ def _refuse_other_recipe(out: Path, old: Mapping[str, Any], draft: Draft) -> Non
     if names:
         told = ", ".join(f"{name} {json.dumps(old.get(name))} -> {json.dumps(new.get(name))}" for name in names)
         raise UsageError(f"was built with another recipe: {told}", where=out, todo=_TODO)
+
+
+def _refuse_other_key(out: Path, old: Mapping[str, str], draft: Draft) -> None:
+    if old != draft.privacy:
+        raise UsageError(
+            "was built with another identity key",
+            where=out,
+            todo="Name that one with --key-file; or start anew with --overwrite, or in another output folder.",
+        )
 
 
 def _refuse_other_groups(out: Path, old: Mapping[str, Sequence[str]], draft: Draft) -> None:

@@ -61,6 +61,7 @@ class Draft:
         groups: split → digests of its groups, where they are frozen.
         balance: class name → split → items that are not filtered already; empty unless labels are classes.
         annotations: ``boxes`` or ``keypoints`` → the column for them; the user's own has ``_original`` appended.
+        privacy: as in the manifest.
         notes, warnings: for people.
     """
 
@@ -78,6 +79,7 @@ class Draft:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     annotations: dict[str, str]
+    privacy: dict[str, str]
 
     @property
     def image_field(self) -> ImageField:
@@ -85,13 +87,18 @@ class Draft:
 
 
 def draft(
-    scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None, conceal: Callable[[str], str] | None = None
+    scan: Scan,
+    recipe: Recipe,
+    duplicates: Duplicates | None = None,
+    conceal: Callable[[str], str] | None = None,
+    privacy: Mapping[str, str] | None = None,
 ) -> Draft:
     """Plans the items of a scan.
 
     Args:
         duplicates: identical files among the items, if the recipe asks for them.
         conceal: what stands for names of files and groups in digests that others can read; None: they themselves.
+        privacy: as in the manifest.
 
     Raises:
         UsageError: a split that comes out empty, classes that the recipe does not know, a format that cannot be
@@ -176,6 +183,7 @@ def draft(
             *duplicate_warnings(items, duplicates, told_labels, splits),
         ),
         annotations=annotations,
+        privacy=dict(privacy or {}),
     )
 
 

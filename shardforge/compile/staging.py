@@ -27,7 +27,7 @@ from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason
 from shardforge.shards.layout import STAGING, parquet_path, tar_path
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
-from shardforge.shards.metadata import schema
+from shardforge.shards.metadata import DICOM, schema
 from shardforge.storage import write_durably
 
 
@@ -68,6 +68,7 @@ class PlanRecord:
         annotations: ``boxes`` or ``keypoints`` → the column for them; the user's own has ``_original`` appended.
         inputs, times: digests of the items and of their modification times.
         groups: frozen groups of a stratified split.
+        privacy: as in the manifest.
         versions: of the libraries that make the bytes.
     """
 
@@ -83,6 +84,7 @@ class PlanRecord:
     times: str
     items: int
     groups: dict[str, list[str]]
+    privacy: dict[str, str]
     versions: dict[str, str]
 
     @cached_property
@@ -137,6 +139,7 @@ class Staging:
             times=draft.inputs.times,
             items=draft.rows.num_rows,
             groups={split: list(digests) for split, digests in draft.groups.items()},
+            privacy=draft.privacy,
             versions=dict(versions),
         )
         with pa.OSFile(str(self.folder / "plan.arrow"), "wb") as file:
@@ -230,4 +233,6 @@ def parquet_schema(record: PlanRecord, batch: pa.RecordBatch) -> pa.Schema:
     for name in record.user_columns:
         user += [placed[name]] if name in placed else []
         user.append(batch.schema.field(name))
+    if record.settings.recipe.kind == "dicom":
+        user += [pa.field(name, kind) for name, kind in DICOM.items() if name not in record.user_columns]
     return schema(list(record.fields), record.label, pa.schema(user))

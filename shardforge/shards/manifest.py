@@ -93,6 +93,8 @@ class Manifest:
         classes: class name → id; empty unless labels are classes.
         channels: of the images: 1 or 3, of ``npy`` any number.
         groups: frozen assignment of group digests to splits (``--split-by stratified`` only).
+        privacy: of DICOM: ``profile`` (the list of attributes that became columns), ``identifiers`` (``hash`` or
+            ``keep``) and, where they are hashed, ``key_id``; otherwise empty.
     """
 
     recipe: dict[str, Any]
@@ -104,6 +106,7 @@ class Manifest:
     inputs: InputInfo
     splits: dict[str, SplitInfo]
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    privacy: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     format: str = FORMAT
 
