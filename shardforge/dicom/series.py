@@ -8,125 +8,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shardforge.dicom.duplicate_slices import drop_duplicates, same_positions
 from shardforge.dicom.slice_grid import SAME_POSITION_MM, SliceGrid, measure_grid, slice_normal
+from shardforge.dicom.slices import SeriesFinding, Slice, SliceGroup
+
+__all__ = ["SeriesFinding", "Slice", "SliceGroup", "group_slices"]
 
 DIRECTION_TOLERANCE = 1e-3
 """Direction cosines (and pixel spacings, in mm) that differ by less are the same."""
 _SURVEY_SLICES = 3
 _SURVEY_RATIO = 4
 _VARIANTS = ("b_value", "echo", "temporal", "acquisition")
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """One frame, as far as its place in a series goes.
-
-    Attributes:
-        name: tells it from all others; orders slices that nothing else orders.
-        series: SeriesInstanceUID, or what stands for it.
-        sop: SOPInstanceUID, "" if unknown. ``frame``: number in its object.
-        position: ImagePositionPatient, mm. ``orientation``: ImageOrientationPatient.
-        spacing: between rows and between columns, mm.
-        acquisition, echo, temporal, b_value: numbers that tell volumes of one series apart.
-        spacing_between_slices: as the header says, mm; only used without positions.
-    """
-
-    name: str
-    series: str
-    sop: str = ""
-    frame: int = 0
-    position: tuple[float, float, float] | None = None
-    orientation: tuple[float, float, float, float, float, float] | None = None
-    rows: int = 0
-    columns: int = 0
-    spacing: tuple[float, float] | None = None
-    image_type: tuple[str, ...] = ()
-    instance: int | None = None
-    acquisition: int | None = None
-    echo: int | None = None
-    temporal: int | None = None
-    b_value: float | None = None
-    spacing_between_slices: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesFinding:
-    """What a group of slices is like.
-
-    Attributes:
-        series: SeriesInstanceUID; ``part``: number of this group among those of its series, the largest first.
-        n_slices: without duplicates.
-        spacing_mm: distance of neighbouring slices: the median of positions, or SpacingBetweenSlices.
-        spacing_from: ``positions``, ``spacing_between_slices`` or None.
-        regular: evenly spaced along a straight line (see :class:`SliceGrid`); never without positions, but for a
-            single slice.
-        tilted, tilt_deg: the way from the first to the last slice is not the normal.
-        missing: slices that a regular grid lacks.
-        shift_mm: the farthest that a slice has moved in its plane.
-        duplicates: slices left out because an earlier one is the same.
-        same_position: other groups of the series have slices of this kind at the same positions, with other pixels,
-            and no number tells them apart.
-        localizer: a survey picture.
-        mixed_orientation: the series holds slices of other orientations.
-        sorted_by: ``position``, ``instance_number``, or ``name`` (nothing else orders them).
-        normal: the direction of ascending slices, of length 1, in patient coordinates.
-    """
-
-    series: str
-    part: int
-    n_slices: int
-    rows: int
-    columns: int
-    spacing_mm: float | None
-    spacing_from: Literal["positions", "spacing_between_slices"] | None
-    regular: bool
-    tilted: bool
-    tilt_deg: float
-    missing: int
-    shift_mm: float
-    duplicates: int
-    same_position: bool
-    localizer: bool
-    mixed_orientation: bool
-    sorted_by: Literal["position", "instance_number", "name"]
-    normal: tuple[float, float, float] | None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What is remarkable, in fixed words, sorted."""
-        found = {
-            "duplicates": self.duplicates > 0,
-            "gaps": self.missing > 0,
-            "irregular": not self.regular and not self.missing,
-            "localizer": self.localizer,
-            "mixed_orientation": self.mixed_orientation,
-            "no_positions": self.sorted_by != "position",
-            "same_position": self.same_position,
-            "tilted": self.tilted,
-        }
-        return tuple(word for word, holds in found.items() if holds)
-
-
-@dataclass(frozen=True, slots=True)
-class SliceGroup:
-    """One stack of slices.
-
-    Attributes:
-        order: indices of its slices, sorted.
-        distances: mm along the normal, one per slice in that order, or None without positions.
-        duplicates: index of a slice that is left out → index of the one that is the same.
-    """
-
-    finding: SeriesFinding
-    order: tuple[int, ...]
-    distances: tuple[float, ...] | None
-    duplicates: dict[int, int]
 
 
 @dataclass(slots=True)
@@ -255,15 +151,19 @@ def _split_variants(slices: Sequence[Slice], stack: _Stack, names: Sequence[str]
     for index in stack.members:
         parts[getattr(slices[index], names[0])].append(index)
     # A number of its own for every slice counts slices, not volumes.
-    if 1 < len(parts) < len(stack.members) and _tells_volumes_apart(slices, stack, list(parts.values())):
+    if 1 < len(parts) < len(stack.members) and _tells_volumes_apart(
+        slices, stack.members, stack.normal, parts.values()
+    ):
         split = [_Stack(part, stack.normal, stack.direction) for part in parts.values()]
     else:
         split = [stack]
     return [final for part in split for final in _split_variants(slices, part, names[1:])]
 
 
-def _tells_volumes_apart(slices: Sequence[Slice], stack: _Stack, parts: list[list[int]]) -> bool:
-    ranges = sorted((float(d.min()), float(d.max())) for d in (_distances(slices, part, stack) for part in parts))
+def _tells_volumes_apart(
+    slices: Sequence[Slice], members: Sequence[int], normal: NDArray[np.float64], parts: Iterable[list[int]]
+) -> bool:
+    ranges = sorted((float(d.min()), float(d.max())) for d in (_distances(slices, part, normal) for part in parts))
     reach = -np.inf
     for low, high in ranges:
         if low <= reach + SAME_POSITION_MM:
@@ -271,23 +171,25 @@ def _tells_volumes_apart(slices: Sequence[Slice], stack: _Stack, parts: list[lis
         reach = high
     else:
         return False
-    distances = _distances(slices, stack.members, stack)
-    members = [stack.members[i] for i in np.argsort(distances, kind="stable")]
+    distances = _distances(slices, members, normal)
     if (np.diff(np.sort(distances)) <= SAME_POSITION_MM).any():
         return True
-    return not _grid(slices, members, stack.normal).regular
+    return not measure_grid(_positions(slices, members)[np.argsort(distances)], normal).regular
 
 
-def _distances(slices: Sequence[Slice], members: Sequence[int], stack: _Stack) -> NDArray[np.float64]:
-    positions = np.array([slices[index].position for index in members], np.float64)
-    distances: NDArray[np.float64] = positions @ stack.normal
+def _positions(slices: Sequence[Slice], members: Sequence[int]) -> NDArray[np.float64]:
+    return np.array([slices[index].position for index in members], np.float64)
+
+
+def _distances(slices: Sequence[Slice], members: Sequence[int], normal: NDArray[np.float64]) -> NDArray[np.float64]:
+    distances: NDArray[np.float64] = _positions(slices, members) @ normal
     return distances
 
 
 def _grid(slices: Sequence[Slice], members: Sequence[int], normal: NDArray[np.float64] | None) -> SliceGrid:
     if normal is None:
         return SliceGrid(even=len(members) < 2)
-    return measure_grid(np.array([slices[index].position for index in members], np.float64), normal)
+    return measure_grid(_positions(slices, members), normal)
 
 
 def _volumes(slices: Sequence[Slice], stack: _Stack, digest: Callable[[int], bytes | None]) -> list[_Stack]:
@@ -295,9 +197,10 @@ def _volumes(slices: Sequence[Slice], stack: _Stack, digest: Callable[[int], byt
     if stack.normal is None:
         kept, duplicates = drop_duplicates([stack.members], lambda i: (slices[i].sop, slices[i].frame), None)
         return [_Stack(kept[0], None, stack.direction, False, duplicates)]
-    order = np.argsort(_distances(slices, stack.members, stack), kind="stable")
+    distances = _distances(slices, stack.members, stack.normal)
+    order = np.argsort(distances, kind="stable")
     members = [stack.members[i] for i in order]
-    places = same_positions(_distances(slices, members, stack), SAME_POSITION_MM)
+    places = same_positions(distances[order], SAME_POSITION_MM)
     shared = [sorted((members[i] for i in place), key=lambda i: _canonical(slices[i])) for place in places]
     kept, duplicates = drop_duplicates(shared, lambda i: (slices[i].sop, slices[i].frame), digest)
     depth = max(map(len, kept))
@@ -346,5 +249,5 @@ def _finish(slices: Sequence[Slice], stack: _Stack, part: int, mixed: bool, othe
         else ("instance_number" if len(numbers) == len(stack.members) else "name"),
         normal=None if stack.normal is None else (*map(float, stack.normal),),  # type: ignore[arg-type]
     )
-    distances = None if stack.normal is None else tuple(map(float, _distances(slices, stack.members, stack)))
+    distances = None if stack.normal is None else tuple(map(float, _distances(slices, stack.members, stack.normal)))
     return SliceGroup(finding, tuple(stack.members), distances, stack.duplicates)
