@@ -31,9 +31,9 @@ class Slice:
     spacing: tuple[float, float] | None = None
     image_type: tuple[str, ...] = ()
     instance: int | None = None
-    acquisition: int | None = None
-    echo: int | None = None
-    temporal: int | None = None
+    acquisition: float | None = None
+    echo: float | None = None
+    temporal: float | None = None
     b_value: float | None = None
     spacing_between_slices: float | None = None
 
