@@ -1,0 +1,220 @@
+"""Bytes of a DICOM file → a pydicom dataset and the place of its pixel data.
+
+pydicom reads the elements; the start of the file, deflated datasets and pixel data are dealt with here, so that no
+length that a file states is believed before it has been compared with what there is.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, cast
+
+import pydicom.config
+from pydicom.charset import convert_encodings
+from pydicom.dataelem import RawDataElement
+from pydicom.dataset import Dataset
+from pydicom.filereader import data_element_generator
+from pydicom.tag import BaseTag
+
+from shardforge.codecs.dicom.part10 import Start, read_start
+from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS, sniff_fragment
+from shardforge.errors import SampleError
+from shardforge.shards.catalogue import Flag, Reason
+
+# pydicom has these as module state only. Files come from anywhere: values are judged by who uses them, so pydicom's
+# own opinion on each would be noise on stderr, and a value of a wrong length is one lost value, not a lost file.
+pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
+pydicom.config.convert_wrong_length_to_UN = True
+warnings.filterwarnings("ignore", module=r"pydicom\b")
+
+PIXEL_TAGS = frozenset((0x7FE00008, 0x7FE00009, 0x7FE00010))
+"""FloatPixelData, DoubleFloatPixelData, PixelData."""
+# Enough for the headers of nearly all files; more is read only where a header is longer.
+_HEAD = 1 << 15
+_INFLATED_HEAD = 1 << 18
+_UNDEFINED = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class PixelElement:
+    """Where pixel data stand.
+
+    Attributes:
+        tag: one of :data:`PIXEL_TAGS`.
+        start: offset of the value; in the inflated bytes where the dataset is deflated, else in the file.
+        length: as stated, in bytes; None for undefined (encapsulated).
+        vr: as stated; None where the dataset is implicit.
+        little: byte order of the dataset.
+    """
+
+    tag: int
+    start: int
+    length: int | None
+    vr: str | None
+    little: bool
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A parsed file.
+
+    Attributes:
+        dataset: the elements before the pixel data, file meta apart. pydicom converts values when they are first
+            used, and may raise then.
+        transfer_syntax: as stated, or inferred.
+        media_sop_class: MediaStorageSOPClassUID of the file meta, or "".
+        flags: ``ts_inferred``, ``preamble_not_empty``.
+        pixels: where the pixel data stand; None if there are none.
+        problem: ``truncated`` or ``corrupt`` if that kept the parser from reaching the pixel data or the end.
+        inflated: the dataset's own bytes where the transfer syntax deflates them; a header-only pass leaves it None.
+    """
+
+    dataset: Dataset
+    transfer_syntax: str
+    media_sop_class: str
+    flags: tuple[Flag, ...]
+    pixels: PixelElement | None
+    problem: Reason | None = None
+    inflated: bytes | None = None
+
+
+def parse_dicom(
+    file: BinaryIO, *, tags: Sequence[int | BaseTag] | None = None, max_inflated: int, size: int
+) -> Parsed:
+    """Parses a DICOM file, with or without preamble and file meta information, up to its pixel data.
+
+    Args:
+        file: at its start, seekable.
+        tags: read these elements only (header-only pass): of most files no more than 32 KiB are read, and large
+            elements are skipped.
+        max_inflated: bytes that a deflated dataset may have.
+        size: of the file, in bytes.
+
+    Raises:
+        SampleError: ``empty``, ``not_dicom``, ``corrupt`` (a damaged deflate stream), ``over_budget`` (inflated).
+    """
+    if size == 0:
+        raise SampleError(Reason.EMPTY)
+    head = file.read(size if tags is None else min(size, _HEAD))
+    start = read_start(head, size)
+    wanted = None if tags is None else [int(tag) for tag in tags]
+    if start.transfer_syntax in DEFLATED_DATASETS:
+        return _parse_deflated(file, head, start, wanted, max_inflated, size)
+    parsed = _parse(io.BytesIO(head), len(head), start, wanted)
+    if parsed.pixels is None and len(head) < size:
+        parsed = _parse(_Clamped(file, size), size, start, wanted)
+    if Flag.TS_INFERRED in start.flags and parsed.pixels is not None and parsed.pixels.length is None:
+        found = sniff_fragment(_first_fragment(file, parsed.pixels))
+        return replace(parsed, transfer_syntax=found or parsed.transfer_syntax)
+    return parsed
+
+
+def _parse_deflated(
+    file: BinaryIO, head: bytes, start: Start, tags: list[int] | None, limit: int, size: int
+) -> Parsed:
+    """Inflates the dataset (PS3.5, A.5) no further than the pass needs."""
+    inside = replace(start, offset=0)
+    if tags is not None:
+        some = _inflate(head[start.offset :], min(_INFLATED_HEAD, limit))
+        parsed = _parse(io.BytesIO(some), len(some), inside, tags)
+        if parsed.pixels is not None:
+            return parsed
+        head += file.read(size - len(head))
+    whole = _inflate(head[start.offset :], limit + 1)
+    if len(whole) > limit:
+        raise SampleError(Reason.OVER_BUDGET, f"the dataset inflates to more than {limit} bytes")
+    parsed = _parse(io.BytesIO(whole), len(whole), inside, tags)
+    return parsed if tags is not None else replace(parsed, inflated=whole)
+
+
+def _inflate(data: bytes, limit: int) -> bytes:
+    try:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, limit)
+    except zlib.error as error:
+        raise SampleError(Reason.CORRUPT, f"deflated dataset: {error}") from None
+
+
+class _Clamped(io.RawIOBase):
+    """Never asks a file for more than it has: a buffered reader allocates whatever length an element states."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._size = file, size
+        file.seek(0)
+
+    def read(self, count: int = -1) -> bytes:
+        left = max(0, self._size - self._file.tell())
+        return self._file.read(left if count < 0 else min(count, left))
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _parse(file: BinaryIO | _Clamped, size: int, start: Start, tags: list[int] | None) -> Parsed:
+    implicit = start.implicit
+    file.seek(start.offset)
+    first = file.read(6)
+    if len(first) == 6:
+        # What the first element looks like counts more than what the transfer syntax says.
+        implicit = not (first[4:5].isupper() and first[5:6].isupper())
+    file.seek(start.offset)
+    found: list[PixelElement] = []
+
+    def at_pixels(tag: int, vr: str | None, length: int) -> bool:
+        if tag not in PIXEL_TAGS:
+            return False
+        found.append(PixelElement(int(tag), file.tell(), None if length == _UNDEFINED else length, vr, start.little))
+        return True
+
+    elements: dict[BaseTag, Any] = {}
+    problem: Reason | None = None
+    try:
+        for element in data_element_generator(
+            cast(BinaryIO, file), implicit, start.little, at_pixels, specific_tags=cast(Any, tags)
+        ):
+            elements[element.tag] = element
+        if not found and (file.tell() > size or _is_short(elements)):
+            problem = Reason.TRUNCATED
+    except MemoryError:
+        raise
+    except (OSError, EOFError, struct.error):
+        problem = Reason.TRUNCATED
+    except Exception:
+        # pydicom raises whatever a hostile length or nesting makes it run into.
+        problem = Reason.CORRUPT
+    if len(first) < 6 or (tags is None and not elements and not found):
+        raise SampleError(Reason.NOT_DICOM, "no element can be read")
+    dataset = Dataset(elements)
+    dataset.set_original_encoding(implicit, start.little, _encodings(elements))
+    pixels = found[0] if found else None
+    return Parsed(dataset, start.transfer_syntax, start.media_sop_class, start.flags, pixels, problem)
+
+
+def _is_short(elements: dict[BaseTag, Any]) -> bool:
+    last = next(reversed(elements.values()), None)
+    return isinstance(last, RawDataElement) and last.length not in (_UNDEFINED, len(last.value or b""))
+
+
+def _encodings(elements: dict[BaseTag, Any]) -> list[str]:
+    """Of text, by SpecificCharacterSet; unknown ones count as the default."""
+    stated = elements.get(BaseTag(0x00080005))
+    try:
+        terms = None if stated is None else stated.value.decode("ascii").strip(" \0").split("\\")
+        return convert_encodings(terms)
+    except Exception:
+        return convert_encodings(None)
+
+
+def _first_fragment(file: BinaryIO, pixels: PixelElement) -> bytes:
+    """The start of the fragment behind the offset table (PS3.5, A.4)."""
+    file.seek(pixels.start)
+    table = int.from_bytes(file.read(8)[4:], "little")
+    file.seek(pixels.start + 8 + table)
+    return file.read(8 + 1024)[8:]

@@ -1,0 +1,46 @@
+"""Values of coded text elements that are known words of the standard (or of vendors, for ImageType).
+
+What a file says there is text like any other, and people write names into it; only known words may become metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# fmt: off
+MODALITIES: Final = frozenset(["AR", "ASMT", "AU", "BDUS", "BI", "BMD", "CD", "CF", "CFM", "CR", "CT", "CTPROTOCOL", "DD", "DF", "DG", "DM", "DOC", "DS", "DX", "EC", "ECG", "EEG", "EMG", "EOG", "EPS", "ES", "FA", "FID", "FS", "GM", "HC", "HD", "IO", "IOL", "IVOCT", "IVUS", "KER", "KO", "LEN", "LP", "LS", "MA", "MG", "MR", "MS", "NM", "OAM", "OCT", "OP", "OPM", "OPR", "OPT", "OPTBSV", "OPTENF", "OPV", "OSS", "OT", "PA", "PLAN", "POS", "PR", "PT", "PX", "REG", "RESP", "RF", "RG", "RTDOSE", "RTIMAGE", "RTINTENT", "RTPLAN", "RTRAD", "RTRECORD", "RTSEGANN", "RTSTRUCT", "RWV", "SEG", "SM", "SMR", "SR", "SRF", "ST", "STAIN", "TEXTUREMAP", "TG", "US", "VA", "VF", "VL", "XA", "XAPROTOCOL", "XC"])
+"""PS3.3 C.7.3.1.1.1, retired ones included."""
+
+BODY_PARTS: Final = frozenset(["ABDOMEN", "ABDOMENPELVIS", "ADRENAL", "ANKLE", "ANTECUBITALV", "ANUS", "AORTA", "AORTICARCH", "APPENDIX", "ARM", "ARTERY", "ASCAORTA", "AXILLA", "AXILLARYA", "AXILLARYV", "BACK", "BILEDUCT", "BLADDER", "BOWEL", "BRACHIALA", "BRACHIALV", "BRAIN", "BREAST", "BRONCHUS", "BUTTOCK", "CALCANEUS", "CALF", "CAROTID", "CBODY", "CCA", "CEREBELLUM", "CEREBHEMISPHERE", "CERVIX", "CHEEK", "CHEST", "CHESTABDOMEN", "CHESTABDPELVIS", "CIRCLEOFWILLIS", "CLAVICLE", "COCCYX", "COLON", "COMBILEDUCT", "COMMILIACA", "COMMILIACV", "CORNEA", "CORONARYARTERY", "CSPINE", "CTSPINE", "DESCAORTA", "DUODENUM", "EAR", "ELBOW", "ENDOARTERIAL", "ENDOCARDIAC", "ENDOESOPHAGEAL", "ENDOMETRIUM", "ENDONASAL", "ENDORECTAL", "ENDORENAL", "ENDOVAGINAL", "ENDOVENOUS", "ENDOVESICAL", "ENTIREBODY", "EPIDIDYMIS", "EPIGASTRIC", "ESOPHAGUS", "EXTCAROTID", "EXTERNALIMMANUELVEIN", "EXTILIACA", "EXTJUGULV", "EXTREMITY", "EYE", "EYELID", "FACE", "FEMORALA", "FEMORALV", "FEMUR", "FINGER", "FLANK", "FOOT", "FOREARM", "GALLBLADDER", "GLUTEAL", "GROIN", "HAND", "HEAD", "HEADNECK", "HEART", "HEPATICV", "HIP", "HUMERUS", "HYPOGASTRIC", "ILEUM", "ILIACA", "ILIUM", "INFVENACAVA", "INGUINAL", "INNOMINATEA", "INTCAROTID", "INTILIACA", "INTJUGULARV", "JAW", "JEJUNUM", "KIDNEY", "KNEE", "LACRIMALA", "LARGEINTESTINE", "LARYNX", "LEG", "LIVER", "LLL", "LOWERARM", "LOWERLEG", "LSPINE", "LSSPINE", "LUMBAR", "LUNG", "MANDIBLE", "MAXILLA", "MEDIASTINUM", "MOUTH", "NECK", "NECKCHEST", "NECKCHESTABDOMEN", "NECKCHESTABDPELV", "NOSE", "OCCPITALA", "OCCIPTALV", "OPTICCANAL", "ORBIT", "OVARY", "PANBILEDUCT", "PANCREAS", "PARASTERNAL", "PARATHYROID", "PAROTID", "PATELLA", "PELVIS", "PELVISLOWEXTREMT", "PENILEA", "PENIS", "PERINEUM", "PERONEALA", "PHANTOM", "PHARYNX", "PLACENTA", "POPLITEALA", "POPLITEALV", "POPLITFOSSA", "POSTIBIALA", "PROSTATE", "PULMONARYA", "PULMONARYV", "RADIALA", "RADIUS", "RADIUSULNA", "RECTUM", "RENALA", "RENALV", "RETROPERITONEUM", "RIB", "RIBS", "RLL", "RUL", "SACRUM", "SAPHFEMJUNC", "SAPHENOUSV", "SCALP", "SCAPULA", "SCROTUM", "SELLA", "SEMVESICLE", "SESAMOID", "SHOULDER", "SIJOINT", "SINUS", "SKULL", "SMALLINTESTINE", "SPINALCORD", "SPINE", "SPLEEN", "SPLENICA", "SPLENICV", "SSPINE", "STERNUM", "STOMACH", "SUBCLAVIANA", "SUBCLAVIANV", "SUBMANDIBULAR", "SUPRAPUBIC", "SUPVENACAVA", "TAIL", "TARSUS", "TESTIS", "THALAMUS", "THIGH", "THORAX", "THUMB", "THYMUS", "THYROID", "TIBIA", "TIBIAFIBULA", "TLSPINE", "TMJ", "TOE", "TONGUE", "TRACHEA", "TRUNK", "TSPINE", "ULNA", "ULNARA", "UMBILICALA", "UMBILICUS", "UPRARM", "UPPERARM", "URETER", "URETHRA", "UTERUS", "VAGINA", "VEIN", "VERTEBRALA", "VULVA", "WHOLEBODY", "WRIST", "ZYGOMA"])
+"""PS3.16 annex L, and the common WHOLEBODY and THORAX."""
+
+IMAGE_TYPES: Final = frozenset(["ORIGINAL", "DERIVED", "MIXED", "PRIMARY", "SECONDARY", "AXIAL", "LOCALIZER", "HELICAL", "REFORMATTED", "MPR", "MPVR", "MIP", "MINIP", "AVERAGE", "CPR", "CURVED", "SSD", "VRT", "VOLUME", "VOLREN", "OBLIQUE", "CORONAL", "SAGITTAL", "TRANSVERSE", "PROJECTION", "RESAMPLED", "RECON", "SUBTRACTION", "QUANTITY", "REGISTERED", "BRAIN", "CALCIUM_SCORING", "PERFUSION", "MONOENERGETIC", "DUAL_ENERGY", "MAX", "MEAN", "MIN", "SUM", "STDDEV", "NONE", "OTHER", "PRESENTATION", "CINE", "STATIC", "DYNAMIC", "GATED", "REPROJECTION", "RESP", "TOMO", "EMISSION", "TRANSMISSION", "WHOLEBODY", "EMI", "ATTENUATION", "SCOUT", "SURVEY", "ROI", "SAVE", "SCREEN", "FUSED", "CSAPARALLEL", "CSAMANIPULATED", "M", "P", "R", "I", "SE", "FFE", "IR", "TSE", "TFE", "EPI", "ND", "NORM", "DIS2D", "DIS3D", "FM", "FM3", "FM4", "SH", "FIL", "MFSPLIT", "MOSAIC", "DIFFUSION", "ADC", "ISOTROPIC", "ANISOTROPIC", "TRACEW", "FA", "COLFA", "TENSOR", "B0", "B_VALUE", "PHASE", "PHASE_MAP", "MAGNITUDE", "REAL", "IMAGINARY", "COMPLEX", "VELOCITY", "T1", "T2", "T2_STAR", "T1_MAP", "T2_MAP", "PD", "R2", "R2_STAR", "WATER", "FAT", "IN_PHASE", "OUT_PHASE", "OPP_PHASE", "WATER_FAT", "FLUID_ATTENUATED", "ANGIO", "ANGIO_TIME", "FLOW_ENCODED", "TAGGING", "TIME_OF_FLIGHT", "FMRI", "DIXON", "M_FFE", "M_SE", "M_IR", "P_FFE", "R_FFE", "I_FFE", "PHASE_CONTRAST", "ASL", "CBF", "CBV", "MTT", "TTP", "TMAX", "DIFFUSION_ANISO", "SINGLE", "BIPLANE", "SINGLE_A", "SINGLE_B", "LABEL", "OVERVIEW", "THUMBNAIL", "TOMOSYNTHESIS", "GENERATED_2D", "STEREO", "COLOR", "POST_CONTRAST"]) | {"PROJECTION IMAGE", "SINGLE PLANE", "BIPLANE A", "BIPLANE B", "RECON TOMO", "RECON GATED TOMO",
+                "GATED TOMO", "WHOLE BODY", "SCREEN SAVE", "STEREO A", "STEREO B"}
+
+PHOTOMETRIC: Final = frozenset(["MONOCHROME1", "MONOCHROME2", "RGB", "YBR_FULL", "YBR_FULL_422", "YBR_PARTIAL_420", "YBR_PARTIAL_422", "YBR_ICT", "YBR_RCT", "XYB", "HSV", "ARGB", "CMYK"]) | {"PALETTE COLOR"}
+LATERALITIES: Final = frozenset("LRUB")
+VIEW_POSITIONS: Final = frozenset(["AP", "PA", "LL", "RL", "RLD", "LLD", "RLO", "LLO", "LAO", "RAO", "LPO", "RPO", "CC", "MLO", "ML", "LM", "LMO", "SIO", "FB", "XCC", "XCCL", "XCCM", "CV", "AT", "RL", "RM", "RI", "RS", "ID", "SPECIMEN"])
+"""PS3.3 C.8.1.1.1.1 and, for mammography, C.8.11.7.1 and PS3.16 CID 4014 by their abbreviations."""
+PRESENTATION_INTENTS: Final = frozenset({"FOR PRESENTATION", "FOR PROCESSING"})
+# fmt: on
+
+_UID = re.compile(r"1\.2\.840\.(10008|113619)[0-9.]{1,52}")
+_DATE = re.compile(r"(\d{4})[.-]?(\d\d)[.-]?(\d\d)")
+
+
+def known(value: str, words: frozenset[str]) -> str | None:
+    """The value in upper case if it is one of the words, else None."""
+    upper = value.upper()
+    return upper if upper in words else None
+
+
+def known_uid(value: str) -> str | None:
+    """A UID of the standard (or of one vendor's transfer syntax), else None."""
+    return value if _UID.fullmatch(value) else None
+
+
+def iso_date(value: str) -> str | None:
+    """``YYYYMMDD`` (or the retired ``YYYY.MM.DD``) as ``YYYY-MM-DD``, None for anything else."""
+    found = _DATE.fullmatch(value)
+    return "-".join(found.groups()) if found else None

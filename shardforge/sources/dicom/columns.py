@@ -1,0 +1,99 @@
+"""The ``dicom_*`` columns that are known before any pixel is read, by allow-list; raw, for the privacy step to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from shardforge.dicom.slices import SliceGroup
+from shardforge.sources.dicom import code_values as codes
+from shardforge.sources.dicom.header import Header
+
+IDENTIFIERS: Final = ("dicom_patient", "dicom_study_uid", "dicom_series_uid", "dicom_sop_uid")
+"""Columns with raw identifiers; never to be published as they are."""
+DATES: Final = ("dicom_study_date", "dicom_series_date", "dicom_acquisition_date")
+"""Columns with dates, ISO; to be published as offsets per patient, if at all."""
+FREE_TEXT: Final = ("dicom_manufacturer", "dicom_model")
+"""Columns with text that anything may stand in; only to be published on request."""
+
+_TEXT, _INTEGER, _NUMBER = pa.string(), pa.int32(), pa.float32()
+_NUMERICS = ("kvp", "exposure", "exposure_time", "tube_current", "echo_time", "repetition_time", "inversion_time",
+             "flip_angle", "field_strength")  # fmt: skip
+COLUMN_TYPES: Final[Mapping[str, pa.DataType]] = {
+    **dict.fromkeys(IDENTIFIERS, _TEXT),
+    "dicom_modality": _TEXT,
+    "dicom_body_part": _TEXT,
+    "dicom_image_type": pa.list_(_TEXT),
+    "dicom_photometric": _TEXT,
+    "dicom_transfer_syntax": _TEXT,
+    "dicom_laterality": _TEXT,
+    "dicom_view_position": _TEXT,
+    "dicom_presentation_intent": _TEXT,
+    "dicom_slice_index": _INTEGER,
+    "dicom_slice_count": _INTEGER,
+    "dicom_slice_position_mm": _NUMBER,
+    "dicom_spacing_row": _NUMBER,
+    "dicom_spacing_col": _NUMBER,
+    "dicom_spacing_source": _TEXT,
+    "dicom_spacing_slice": _NUMBER,
+    "dicom_slice_thickness": _NUMBER,
+    "dicom_orientation": pa.list_(_NUMBER),
+    "dicom_series_part": _INTEGER,
+    "dicom_series_findings": pa.list_(_TEXT),
+    "dicom_frames": pa.list_(_INTEGER),
+    **{f"dicom_{name}": _NUMBER for name in _NUMERICS},
+    **dict.fromkeys(FREE_TEXT, _TEXT),
+    **dict.fromkeys(DATES, _TEXT),
+}
+"""Every column with its type. ``dicom_spacing_*`` and ``dicom_slice_position_mm`` in mm; ``dicom_slice_index`` counts
+from 0 along the normal within its group, ``dicom_series_part`` the groups of a series; ``dicom_frames`` has the frame
+of every slice of a stack or volume in its file."""
+
+
+def item_columns(header: Header, group: SliceGroup | None = None, index: int | None = None, frame: int = 0) -> dict[
+    str, Any
+]:  # fmt: skip
+    """The columns of an item but ``dicom_frames``; None where a header says nothing that may be passed on.
+
+    Args:
+        group, index: its slices' group, and the number of the slice in there.
+        frame: of a multi-frame object.
+    """
+    place = header.places[frame] if header.places else None
+    spacing = header.spacing if place is None or place.spacing is None else place.spacing
+    orientation = header.orientation if place is None or place.orientation is None else place.orientation
+    finding = None if group is None else group.finding
+    distances = None if group is None else group.distances
+    return {
+        "dicom_patient": header.patient or None,
+        "dicom_study_uid": header.study or None,
+        "dicom_series_uid": header.series or None,
+        "dicom_sop_uid": header.sop_instance or None,
+        "dicom_modality": codes.known(header.modality, codes.MODALITIES),
+        "dicom_body_part": codes.known(header.body_part, codes.BODY_PARTS),
+        "dicom_image_type": [word for value in header.image_type if (word := codes.known(value, codes.IMAGE_TYPES))],
+        "dicom_photometric": codes.known(header.photometric, codes.PHOTOMETRIC),
+        "dicom_transfer_syntax": codes.known_uid(header.transfer_syntax),
+        "dicom_laterality": codes.known(header.laterality, codes.LATERALITIES),
+        "dicom_view_position": codes.known(header.view_position, codes.VIEW_POSITIONS),
+        "dicom_presentation_intent": codes.known(header.presentation_intent, codes.PRESENTATION_INTENTS),
+        "dicom_slice_index": index,
+        "dicom_slice_count": None if finding is None else finding.n_slices,
+        "dicom_slice_position_mm": None if distances is None or index is None else distances[index],
+        "dicom_spacing_row": None if spacing is None else spacing[0],
+        "dicom_spacing_col": None if spacing is None else spacing[1],
+        "dicom_spacing_source": None if spacing is None else header.spacing_source,
+        "dicom_spacing_slice": None if finding is None else finding.spacing_mm,
+        "dicom_slice_thickness": header.slice_thickness,
+        "dicom_orientation": None if orientation is None else list(orientation),
+        "dicom_series_part": None if finding is None else finding.part,
+        "dicom_series_findings": None if finding is None else list(finding.words),
+        **{f"dicom_{name}": getattr(header.acquisition, name) for name in _NUMERICS},
+        "dicom_manufacturer": header.acquisition.manufacturer or None,
+        "dicom_model": header.acquisition.model or None,
+        "dicom_study_date": codes.iso_date(header.study_date),
+        "dicom_series_date": codes.iso_date(header.series_date),
+        "dicom_acquisition_date": codes.iso_date(header.acquisition_date),
+    }
