@@ -72,5 +72,5 @@ def as_modality_values(resampled: NDArray[np.floating[Any]], dtype: DTypeLike) -
         raise ValueError(f"modality values of type {target}")
     limits = np.iinfo(target)
     # float32 holds the limits of int16, but not those of int32.
-    rounded: NDArray[Any] = np.rint(resampled.astype(np.float32 if target == np.int16 else np.float64, copy=False))
+    rounded: NDArray[Any] = np.rint(resampled if target == np.int16 else resampled.astype(np.float64))
     return np.clip(rounded, limits.min, limits.max, out=rounded).astype(target)
