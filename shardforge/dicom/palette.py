@@ -40,7 +40,8 @@ def _index(stored: NDArray[Any], lut: Lut) -> NDArray[Any]:
     limits = np.iinfo(stored.dtype)
     if lut.first == 0 and limits.min >= 0 and limits.max <= last:
         return stored
-    return np.clip(stored.astype(np.int64) - lut.first, 0, last)
+    clipped: NDArray[Any] = np.clip(stored.astype(np.int64) - lut.first, 0, last)
+    return clipped
 
 
 def _to_uint8(lut: Lut, *, deep: bool) -> NDArray[np.uint8]:

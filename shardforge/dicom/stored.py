@@ -61,4 +61,5 @@ def resign(values: NDArray[Any], bits: int, pixel_format: PixelFormat) -> NDArra
     if not pixel_format.signed:
         return np.asarray(cells & cells.dtype.type((1 << used) - 1))
     moved = (cells << cells.dtype.type(width - used)).view(target)
-    return np.right_shift(moved, target.type(width - used), out=moved)
+    extended: NDArray[Any] = np.right_shift(moved, target.type(width - used), out=moved)
+    return extended

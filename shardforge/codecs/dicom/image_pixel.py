@@ -61,7 +61,8 @@ def read_pixel_format(dataset: Dataset, pixel_tag: int) -> PixelFormat:
     high = _whole(dataset, _HIGH, None if stored is None else stored - 1) if kind == "int" else width - 1
     if stored is None or high is None or not 1 <= stored <= high + 1 <= allocated:
         raise SampleError(Reason.BAD_HEADER, f"{stored} bits stored, high bit {high} of {allocated}")
-    signed = kind == "int" and _whole(dataset, _SIGNED, 0) == 1 and allocated > 1
+    # Colours have no sign (PS3.3 C.7.6.3.1.3).
+    signed = kind == "int" and samples == 1 and allocated > 1 and _whole(dataset, _SIGNED, 0) == 1
     planar = samples == 3 and _whole(dataset, _PLANAR, 0) == 1
     return PixelFormat(rows, columns, samples, allocated, stored, high, signed, planar, photometric, kind)
 
