@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from shardforge.codecs.dicom.parse import Parsed, parse_dicom
+from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
 from shardforge.sources.dicom.functional_groups import PER_FRAME, SHARED, frame_places, shared_number
@@ -41,7 +42,8 @@ _SPACINGS = {
 _CAPTURE_DEVICE = (0x00181010, 0x00181016, 0x00181018, 0x00181019)
 _LATERALITY = (0x00200062, 0x00200060)
 _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION = 0x00080016, 0x00080008, 0x00080005, 0x0008103E
-_SAMPLES, _FRAMES, _ROWS, _COLUMNS, _BITS = 0x00280002, 0x00280008, 0x00280010, 0x00280011, 0x00280101
+_SAMPLES, _FRAMES, _ROWS, _COLUMNS = 0x00280002, 0x00280008, 0x00280010, 0x00280011
+_ALLOCATED, _BITS = 0x00280100, 0x00280101
 _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN = 0x00200032, 0x00200037, 0x00180050, 0x00180088
 _REGIONS, _SEGMENTS, _REFERENCED_SERIES, _INSTANCES = 0x00186011, 0x00620002, 0x00081115, 0x0008114A
 _MANUFACTURER, _MODEL = 0x00080070, 0x00081090
@@ -49,7 +51,7 @@ _MANUFACTURER, _MODEL = 0x00080070, 0x00081090
 _TAGS = sorted({
     *_TEXTS.values(), *_INTEGERS.values(), *_ACQUISITION.values(), *_SPACINGS.values(), *_CAPTURE_DEVICE,
     *_LATERALITY, *(tag for tag, _ in _NUMBERS.values()), _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION, _SAMPLES,
-    _FRAMES, _ROWS, _COLUMNS, _BITS, _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN, _REGIONS, _SEGMENTS,
+    _FRAMES, _ROWS, _COLUMNS, _ALLOCATED, _BITS, _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN, _REGIONS, _SEGMENTS,
     _REFERENCED_SERIES, _MANUFACTURER, _MODEL, SHARED, PER_FRAME,
 })
 # fmt: on
@@ -103,6 +105,8 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings) -> Hea
     image_type = values.texts(_IMAGE_TYPE)
     description = " ".join((values.text(_DESCRIPTION), *image_type)).upper()
     spacing, spacing_source = _spacing(values)
+    rows, columns = values.integer(_ROWS, "US") or 0, values.integer(_COLUMNS, "US") or 0
+    samples = values.integer(_SAMPLES, "US") or 1
     return Header(
         source,
         kind=kind,
@@ -112,11 +116,12 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings) -> Hea
         sop_class=sop_class,
         transfer_syntax=parsed.transfer_syntax,
         image_type=image_type,
-        rows=values.integer(_ROWS, "US") or 0,
-        columns=values.integer(_COLUMNS, "US") or 0,
+        rows=rows,
+        columns=columns,
         frames=frames,
-        samples=values.integer(_SAMPLES, "US") or 1,
+        samples=samples,
         bits=values.integer(_BITS, "US") or 0,
+        cut=_is_cut(parsed, source.size, frames * rows * columns * samples * (values.integer(_ALLOCATED, "US") or 0)),
         position=cast("Vector | None", values.vector(_POSITION, 3)),
         orientation=cast("Directions | None", values.vector(_ORIENTATION, 6)),
         spacing=spacing,
@@ -149,6 +154,15 @@ def _problem(parsed: Parsed, kind: str, frames: int, settings: HeaderSettings) -
     if frames > settings.max_frames:
         return Reason.OVER_BUDGET, f"{frames} frames, {settings.max_frames} allowed"
     return None, ""
+
+
+def _is_cut(parsed: Parsed, size: int, bits: int) -> bool:
+    """Whether native pixel data end early; of encapsulated data only a decoder can tell."""
+    pixels = parsed.pixels
+    if pixels is None or pixels.length is None or parsed.transfer_syntax in DEFLATED_DATASETS:
+        return False
+    # Two pixels of 4:2:2 have four samples in place of six (PS3.3 C.7.6.3.1.2).
+    return pixels.start + pixels.length > size or pixels.length * 8 * 3 < bits * 2
 
 
 def _spacing(values: Values) -> tuple[tuple[float, float] | None, str | None]:
