@@ -82,7 +82,7 @@ class Header:
         problem: why it makes no sample, or None; ``detail`` is for the log.
         patient: PatientID without surrounding spaces and NULs. See :attr:`patient_key`.
         frames: NumberOfFrames, at least 1.
-        cut: native pixel data are shorter than stated, or than the picture's size needs.
+        cut: the pixel data seem to end early.
         spacing: between rows and between columns, mm, of the source named in ``spacing_source`` (as in
             :class:`~shardforge.dicom.facts.FrameMeaning`).
         gantry_tilt: degrees, as stated.

@@ -13,11 +13,15 @@ from shardforge.sources.dicom.functional_groups import PER_FRAME, SHARED, frame_
 from shardforge.sources.dicom.header import Acquisition, Directions, Header, Segment, UltrasoundRegion, Vector
 from shardforge.sources.dicom.object_kind import object_kind
 from shardforge.sources.dicom.values import Values
+from shardforge.sources.dicom.zips import is_member
 from shardforge.sources.item import SourceFile
 
 _CAPTURE_WORDS = ("SAVE", "SCREEN", "CAPTURE", "PATIENT_INFO", "PATIENT INFO", "PROTOCOL", "REPORT", "DOSE INFO")
 _MEASURES = 0x00289110
 _CENTIMETRES = 3
+# SequenceDelimitationItem (PS3.5 A.4); what may follow it, such as trailing padding, is short.
+_DELIMITER = b"\xfe\xff\xdd\xe0\0\0\0\0"
+_TAIL = 1024
 
 # fmt: off
 _TEXTS = {
@@ -43,7 +47,7 @@ _CAPTURE_DEVICE = (0x00181010, 0x00181016, 0x00181018, 0x00181019)
 _LATERALITY = (0x00200062, 0x00200060)
 _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION = 0x00080016, 0x00080008, 0x00080005, 0x0008103E
 _SAMPLES, _FRAMES, _ROWS, _COLUMNS = 0x00280002, 0x00280008, 0x00280010, 0x00280011
-_ALLOCATED, _BITS = 0x00280100, 0x00280101
+_BITS = 0x00280101
 _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN = 0x00200032, 0x00200037, 0x00180050, 0x00180088
 _REGIONS, _SEGMENTS, _REFERENCED_SERIES, _INSTANCES = 0x00186011, 0x00620002, 0x00081115, 0x0008114A
 _MANUFACTURER, _MODEL = 0x00080070, 0x00081090
@@ -51,7 +55,7 @@ _MANUFACTURER, _MODEL = 0x00080070, 0x00081090
 _TAGS = sorted({
     *_TEXTS.values(), *_INTEGERS.values(), *_ACQUISITION.values(), *_SPACINGS.values(), *_CAPTURE_DEVICE,
     *_LATERALITY, *(tag for tag, _ in _NUMBERS.values()), _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION, _SAMPLES,
-    _FRAMES, _ROWS, _COLUMNS, _ALLOCATED, _BITS, _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN, _REGIONS, _SEGMENTS,
+    _FRAMES, _ROWS, _COLUMNS, _BITS, _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN, _REGIONS, _SEGMENTS,
     _REFERENCED_SERIES, _MANUFACTURER, _MODEL, SHARED, PER_FRAME,
 })
 # fmt: on
@@ -81,7 +85,7 @@ def read_header(file: BinaryIO, source: SourceFile, settings: HeaderSettings) ->
     """
     try:
         parsed = parse_dicom(file, tags=_TAGS, max_inflated=settings.max_inflated, size=source.size)
-        return _header(parsed, source, settings)
+        return _header(parsed, source, settings, _is_cut(parsed, file, source))
     except SampleError as error:
         return Header(source, problem=error.reason, detail=error.detail)
     except MemoryError:
@@ -93,7 +97,7 @@ def read_header(file: BinaryIO, source: SourceFile, settings: HeaderSettings) ->
         return Header(source, problem=Reason.CORRUPT, detail=f"{type(error).__name__}: {error}")
 
 
-def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings) -> Header:
+def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings, cut: bool) -> Header:
     values = Values(parsed.dataset)
     plain: dict[str, Any] = {name: values.text(tag) for name, tag in _TEXTS.items()}
     plain |= {name: values.integer(tag) for name, tag in _INTEGERS.items()}
@@ -105,8 +109,6 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings) -> Hea
     image_type = values.texts(_IMAGE_TYPE)
     description = " ".join((values.text(_DESCRIPTION), *image_type)).upper()
     spacing, spacing_source = _spacing(values)
-    rows, columns = values.integer(_ROWS, "US") or 0, values.integer(_COLUMNS, "US") or 0
-    samples = values.integer(_SAMPLES, "US") or 1
     return Header(
         source,
         kind=kind,
@@ -116,12 +118,12 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings) -> Hea
         sop_class=sop_class,
         transfer_syntax=parsed.transfer_syntax,
         image_type=image_type,
-        rows=rows,
-        columns=columns,
+        rows=values.integer(_ROWS, "US") or 0,
+        columns=values.integer(_COLUMNS, "US") or 0,
         frames=frames,
-        samples=samples,
+        samples=values.integer(_SAMPLES, "US") or 1,
         bits=values.integer(_BITS, "US") or 0,
-        cut=_is_cut(parsed, source.size, frames * rows * columns * samples * (values.integer(_ALLOCATED, "US") or 0)),
+        cut=cut,
         position=cast("Vector | None", values.vector(_POSITION, 3)),
         orientation=cast("Directions | None", values.vector(_ORIENTATION, 6)),
         spacing=spacing,
@@ -156,13 +158,21 @@ def _problem(parsed: Parsed, kind: str, frames: int, settings: HeaderSettings) -
     return None, ""
 
 
-def _is_cut(parsed: Parsed, size: int, bits: int) -> bool:
-    """Whether native pixel data end early; of encapsulated data only a decoder can tell."""
+def _is_cut(parsed: Parsed, file: BinaryIO, source: SourceFile) -> bool:
+    """Whether pixel data end early: native data beyond the file's end, encapsulated data without their delimiter.
+
+    Only a hint: what is missing inside, a decoder will tell.
+    """
     pixels = parsed.pixels
-    if pixels is None or pixels.length is None or parsed.transfer_syntax in DEFLATED_DATASETS:
+    if pixels is None or parsed.transfer_syntax in DEFLATED_DATASETS:
         return False
-    # Two pixels of 4:2:2 have four samples in place of six (PS3.3 C.7.6.3.1.2).
-    return pixels.start + pixels.length > size or pixels.length * 8 * 3 < bits * 2
+    if pixels.length is not None:
+        return pixels.start + pixels.length > source.size
+    if is_member(source.path):
+        # Its end is not at hand without unpacking all of it.
+        return False
+    file.seek(max(pixels.start, source.size - _TAIL))
+    return _DELIMITER not in file.read(_TAIL)
 
 
 def _spacing(values: Values) -> tuple[tuple[float, float] | None, str | None]:
