@@ -42,8 +42,8 @@ def group_slices(slices: Sequence[Slice], digest: Callable[[int], bytes | None])
     One group has one series, orientation, matrix, pixel spacing and ImageType. Acquisition, echo and temporal number
     and b-value separate slices whose ranges of positions overlap, unless all of them together form one regular grid:
     scanners also count acquisitions along one stack. Slices that still share a position are duplicates (same SOP
-    instance, or equal digests), of which the first by instance number and name stays, or they belong to different
-    volumes.
+    instance, or equal digests), of which the first by instance number and name stays (a whole one, if there is one),
+    or they belong to different volumes.
 
     Args:
         digest: of the pixels of the slice at an index, None if it cannot be told; only asked for slices that share
@@ -195,13 +195,17 @@ def _grid(slices: Sequence[Slice], members: Sequence[int], normal: NDArray[np.fl
 def _volumes(slices: Sequence[Slice], stack: _Stack, digest: Callable[[int], bytes | None]) -> list[_Stack]:
     """Without duplicates, and cut into as many volumes as slices share a position."""
     if stack.normal is None:
-        kept, duplicates = drop_duplicates([stack.members], lambda i: (slices[i].sop, slices[i].frame), None)
-        return [_Stack(kept[0], None, stack.direction, False, duplicates)]
+        copies = sorted(stack.members, key=lambda i: slices[i].cut)
+        kept, duplicates = drop_duplicates([copies], lambda i: (slices[i].sop, slices[i].frame), None)
+        members = [index for index in stack.members if index not in duplicates]
+        return [_Stack(members, None, stack.direction, False, duplicates)]
     distances = _distances(slices, stack.members, stack.normal)
     order = np.argsort(distances, kind="stable")
     members = [stack.members[i] for i in order]
     places = same_positions(distances[order], SAME_POSITION_MM)
-    shared = [sorted((members[i] for i in place), key=lambda i: _canonical(slices[i])) for place in places]
+    shared = [
+        sorted((members[i] for i in place), key=lambda i: (slices[i].cut, _canonical(slices[i]))) for place in places
+    ]
     kept, duplicates = drop_duplicates(shared, lambda i: (slices[i].sop, slices[i].frame), digest)
     depth = max(map(len, kept))
     volumes = [_Stack([], stack.normal, stack.direction, depth > 1) for _ in range(depth)]

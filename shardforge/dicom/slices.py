@@ -18,6 +18,7 @@ class Slice:
         spacing: between rows and between columns, mm.
         acquisition, echo, temporal, b_value: numbers that tell volumes of one series apart.
         spacing_between_slices: as the header says, mm; only used without positions.
+        cut: its pixel data are not all there; of two copies the other one is kept.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Slice:
     temporal: float | None = None
     b_value: float | None = None
     spacing_between_slices: float | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The ``dicom_*`` columns that are known before any pixel is read, by allow-list; raw, for the privacy step to judge."""
+"""The ``dicom_*`` columns known before any pixel is read, by allow-list; raw, for the privacy step to judge."""
 
 from __future__ import annotations
 

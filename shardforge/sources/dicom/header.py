@@ -82,6 +82,7 @@ class Header:
         problem: why it makes no sample, or None; ``detail`` is for the log.
         patient: PatientID without surrounding spaces and NULs. See :attr:`patient_key`.
         frames: NumberOfFrames, at least 1.
+        cut: the pixel data seem to end early.
         spacing: between rows and between columns, mm, of the source named in ``spacing_source`` (as in
             :class:`~shardforge.dicom.facts.FrameMeaning`).
         gantry_tilt: degrees, as stated.
@@ -112,6 +113,7 @@ class Header:
     frames: int = 1
     samples: int = 1
     bits: int = 0
+    cut: bool = False
     position: Vector | None = None
     orientation: Directions | None = None
     spacing: tuple[float, float] | None = None

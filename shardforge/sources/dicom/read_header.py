@@ -6,17 +6,22 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from shardforge.codecs.dicom.parse import Parsed, parse_dicom
+from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
 from shardforge.sources.dicom.functional_groups import PER_FRAME, SHARED, frame_places, shared_number
 from shardforge.sources.dicom.header import Acquisition, Directions, Header, Segment, UltrasoundRegion, Vector
 from shardforge.sources.dicom.object_kind import object_kind
 from shardforge.sources.dicom.values import Values
+from shardforge.sources.dicom.zips import is_member
 from shardforge.sources.item import SourceFile
 
 _CAPTURE_WORDS = ("SAVE", "SCREEN", "CAPTURE", "PATIENT_INFO", "PATIENT INFO", "PROTOCOL", "REPORT", "DOSE INFO")
 _MEASURES = 0x00289110
 _CENTIMETRES = 3
+# SequenceDelimitationItem (PS3.5 A.4); what may follow it, such as trailing padding, is short.
+_DELIMITER = b"\xfe\xff\xdd\xe0\0\0\0\0"
+_TAIL = 1024
 
 # fmt: off
 _TEXTS = {
@@ -41,7 +46,8 @@ _SPACINGS = {
 _CAPTURE_DEVICE = (0x00181010, 0x00181016, 0x00181018, 0x00181019)
 _LATERALITY = (0x00200062, 0x00200060)
 _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION = 0x00080016, 0x00080008, 0x00080005, 0x0008103E
-_SAMPLES, _FRAMES, _ROWS, _COLUMNS, _BITS = 0x00280002, 0x00280008, 0x00280010, 0x00280011, 0x00280101
+_SAMPLES, _FRAMES, _ROWS, _COLUMNS = 0x00280002, 0x00280008, 0x00280010, 0x00280011
+_BITS = 0x00280101
 _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN = 0x00200032, 0x00200037, 0x00180050, 0x00180088
 _REGIONS, _SEGMENTS, _REFERENCED_SERIES, _INSTANCES = 0x00186011, 0x00620002, 0x00081115, 0x0008114A
 _MANUFACTURER, _MODEL = 0x00080070, 0x00081090
@@ -79,7 +85,7 @@ def read_header(file: BinaryIO, source: SourceFile, settings: HeaderSettings) ->
     """
     try:
         parsed = parse_dicom(file, tags=_TAGS, max_inflated=settings.max_inflated, size=source.size)
-        return _header(parsed, source, settings)
+        return _header(parsed, source, settings, _is_cut(parsed, file, source))
     except SampleError as error:
         return Header(source, problem=error.reason, detail=error.detail)
     except MemoryError:
@@ -91,7 +97,7 @@ def read_header(file: BinaryIO, source: SourceFile, settings: HeaderSettings) ->
         return Header(source, problem=Reason.CORRUPT, detail=f"{type(error).__name__}: {error}")
 
 
-def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings) -> Header:
+def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings, cut: bool) -> Header:
     values = Values(parsed.dataset)
     plain: dict[str, Any] = {name: values.text(tag) for name, tag in _TEXTS.items()}
     plain |= {name: values.integer(tag) for name, tag in _INTEGERS.items()}
@@ -117,6 +123,7 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings) -> Hea
         frames=frames,
         samples=values.integer(_SAMPLES, "US") or 1,
         bits=values.integer(_BITS, "US") or 0,
+        cut=cut,
         position=cast("Vector | None", values.vector(_POSITION, 3)),
         orientation=cast("Directions | None", values.vector(_ORIENTATION, 6)),
         spacing=spacing,
@@ -149,6 +156,23 @@ def _problem(parsed: Parsed, kind: str, frames: int, settings: HeaderSettings) -
     if frames > settings.max_frames:
         return Reason.OVER_BUDGET, f"{frames} frames, {settings.max_frames} allowed"
     return None, ""
+
+
+def _is_cut(parsed: Parsed, file: BinaryIO, source: SourceFile) -> bool:
+    """Whether pixel data end early: native data beyond the file's end, encapsulated data without their delimiter.
+
+    Only a hint: what is missing inside, a decoder will tell.
+    """
+    pixels = parsed.pixels
+    if pixels is None or parsed.transfer_syntax in DEFLATED_DATASETS:
+        return False
+    if pixels.length is not None:
+        return pixels.start + pixels.length > source.size
+    if is_member(source.path):
+        # Its end is not at hand without unpacking all of it.
+        return False
+    file.seek(max(pixels.start, source.size - _TAIL))
+    return _DELIMITER not in file.read(_TAIL)
 
 
 def _spacing(values: Values) -> tuple[tuple[float, float] | None, str | None]:

@@ -106,6 +106,7 @@ def _slice(header: Header, frame: int) -> Slice:
         temporal=temporal,
         b_value=b_value,
         spacing_between_slices=header.spacing_between_slices,
+        cut=header.cut,
     )
 
 
