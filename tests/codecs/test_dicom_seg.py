@@ -173,6 +173,12 @@ def test_a_frame_made_from_several_images_shows_none_of_them() -> None:
     assert (index.by_image, index.loose, index.covered) == ({}, 1, {"1.1", "1.2"})
 
 
+@pytest.mark.parametrize(("number", "wide"), [(255, False), (256, True)])
+def test_segment_numbers_above_255_need_16_bits(number: int, wide: bool) -> None:
+    segments = Sequence([segment(number, code("10200004"))])
+    assert segmentation_index(made(frame(number, source("1.1")), SegmentSequence=segments)).wide is wide
+
+
 def test_a_frame_whose_pixels_moved_does_not_show_the_image() -> None:
     index = segmentation_index(made(frame(1, source("1.1", SpatialLocationsPreserved="NO"))))
     assert (index.by_image, index.loose) == ({}, 1)
@@ -228,6 +234,10 @@ def test_only_codes_of_public_schemes_are_kept_and_no_text(type: Dataset, expect
         (made(frame(1, source("1.1")), SegmentationType="FRACTIONAL"), Reason.BAD_HEADER),
         (made(frame(1, source("1.1")), SegmentSequence=Sequence([])), Reason.BAD_HEADER),
         (made(frame(1, source("1.1")), Rows=0), Reason.BAD_HEADER),
+        (
+            made(frame(1, source("1.1")), SegmentSequence=Sequence([segment(1, code("10200004"))] * 2)),
+            Reason.BAD_HEADER,
+        ),
         (made(Dataset()), Reason.BAD_HEADER),
     ],
     ids=[
@@ -239,6 +249,7 @@ def test_only_codes_of_public_schemes_are_kept_and_no_text(type: Dataset, expect
         "no-maximum",
         "no-segments",
         "rows-0",
+        "twins",
         "bare-frame",
     ],
 )
