@@ -62,7 +62,7 @@ def segmentation_index(dataset: Dataset) -> SegmentationIndex:
 def _index(dataset: Dataset) -> SegmentationIndex:
     kind = str(dataset.get("SegmentationType", "")).strip().upper()
     if kind not in ("BINARY", "FRACTIONAL", "LABELMAP"):
-        raise SampleError(Reason.UNSUPPORTED, f"a segmentation of type {kind!r}")
+        raise SampleError(Reason.UNSUPPORTED, "a segmentation of another type than BINARY, FRACTIONAL and LABELMAP")
     groups = dataset.get("PerFrameFunctionalGroupsSequence") or ()
     if not groups:
         raise SampleError(Reason.UNSUPPORTED, "a segmentation that does not describe each frame")

@@ -141,22 +141,6 @@ def _check_folders(source: Path, out: Path) -> None:
         raise UsageError("exists and is not a folder", where=out)
 
 
-def _source_options(recipe: Recipe) -> SourceOptions:
-    return SourceOptions(
-        table=None if recipe.table is None else Path(recipe.table),
-        path_column=recipe.path,
-        label_columns=recipe.label,
-        group_column=recipe.group,
-        split_column=recipe.split_column,
-        caption_column=recipe.caption,
-        mask_column=recipe.mask,
-        key_column=recipe.keys.partition(":")[2] or None,
-        label_separator=recipe.label_separator,
-        follow_symlinks=recipe.follow_symlinks,
-        fields=recipe.fields,
-    )
-
-
 @contextmanager
 def _held(out: Path, reporter: Reporter) -> Iterator[int]:
     """Holds OUT against other builds; yields the lock's file descriptor."""

@@ -8,6 +8,7 @@ text takes part: it could not tell an identity from a scale.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,7 +60,7 @@ class AnnotationFacts:
         modality: Modality.
         conversion_type: ConversionType: how pixels from elsewhere were made digital (PS3.3 C.8.6.1).
         capture_device: whether one of the SecondaryCaptureDevice attributes (0018,1010 to 1019) has a value.
-        description: SeriesDescription; read here, and never repeated.
+        capture_words: ImageType or SeriesDescription speak of a saved screen or report (:func:`speaks_of_capture`).
         samples: SamplesPerPixel.
         regions: how many two-dimensional regions of SequenceOfUltrasoundRegions can be cropped to.
     """
@@ -70,7 +71,7 @@ class AnnotationFacts:
     modality: str = ""
     conversion_type: str = ""
     capture_device: bool = False
-    description: str = ""
+    capture_words: bool = False
     samples: int = 1
     regions: int = 0
 
@@ -90,13 +91,18 @@ class BurnedInJudgement:
     croppable: bool = False
 
 
+def speaks_of_capture(texts: Iterable[str]) -> bool:
+    """Whether a value of ImageType, or SeriesDescription, tells of a saved screen or report."""
+    return any(_CAPTURE.search(text.upper()) for text in texts)
+
+
 def judge_burned_in(facts: AnnotationFacts) -> BurnedInJudgement:
     """The risk that pixels show identifying text."""
     annotation = facts.annotation.strip(" \0").upper()
     terms = tuple(term.strip(" \0").upper() for term in facts.image_type)
     modality = facts.modality.strip(" \0").upper()
     ultrasound = facts.sop_class in _ULTRASOUND or modality in ("US", "IVUS")
-    capture = any(_CAPTURE.search(text) for text in (*terms, facts.description.upper()))
+    capture = facts.capture_words or speaks_of_capture(terms)
     croppable = ultrasound and facts.regions > 0 and not capture
     if annotation == "YES":
         return BurnedInJudgement("high", "BurnedInAnnotation is YES", croppable)

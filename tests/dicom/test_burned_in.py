@@ -12,7 +12,7 @@ import pytest
 from pydicom.dataset import Dataset
 from pydicom.uid import UID_dictionary
 
-from shardforge.dicom.burned_in import AnnotationFacts, judge_burned_in
+from shardforge.dicom.burned_in import AnnotationFacts, judge_burned_in, speaks_of_capture
 
 CT, MR, SC, US = (f"1.2.840.10008.5.1.4.1.1.{number}" for number in ("2", "4", "7", "6.1"))
 SLIDE = AnnotationFacts(sop_class="1.2.840.10008.5.1.4.1.1.77.1.6", modality="SM")
@@ -28,7 +28,7 @@ def _facts(ds: Dataset) -> AnnotationFacts:
         modality=str(ds.get("Modality") or ""),
         conversion_type=str(ds.get("ConversionType") or ""),
         capture_device=any(ds.get((0x0018, element)) for element in range(0x1010, 0x101A)),
-        description=str(ds.get("SeriesDescription") or ""),
+        capture_words=speaks_of_capture([str(ds.get("SeriesDescription") or "")]),
         samples=int(ds.get("SamplesPerPixel") or 1),
         regions=len(ds.get("SequenceOfUltrasoundRegions") or ()),
     )
@@ -85,8 +85,8 @@ def test_ordinary_pictures_of_the_corpus_are_free_of_doubt(corpus: Path) -> None
         (replace(PLAIN_CT, image_type=("DERIVED", "SECONDARY", "SCREEN SAVE")), "unknown"),
         (replace(PLAIN_CT, image_type=("DERIVED", "SECONDARY", "OTHER", "PATIENT_INFO")), "unknown"),
         (replace(PLAIN_CT, annotation="NO", image_type=("DERIVED", "SECONDARY", "PATIENT_INFO")), "unknown"),
-        (replace(PLAIN_CT, description="Patient Protocol"), "unknown"),
-        (replace(PLAIN_CT, description="Screening thorax"), "none"),
+        (replace(PLAIN_CT, capture_words=speaks_of_capture(["Patient Protocol"])), "unknown"),
+        (replace(PLAIN_CT, capture_words=speaks_of_capture(["Screening thorax"])), "none"),
         (replace(PLAIN_CT, conversion_type="DF"), "unknown"),
         (replace(PLAIN_CT, capture_device=True), "unknown"),
         (replace(PLAIN_CT, samples=3), "unknown"),
@@ -120,7 +120,7 @@ def test_cropping_helps_only_where_an_ultrasound_image_has_regions() -> None:
 
 def test_the_reason_never_repeats_what_a_person_wrote() -> None:
     for facts in (
-        replace(PLAIN_CT, description="SAVED for ZZDOE", image_type=("DERIVED", "SECONDARY", "ZZDOE")),
+        replace(PLAIN_CT, capture_words=speaks_of_capture(["SAVED for ZZDOE"]), image_type=("DERIVED", "SECONDARY", "ZZDOE")),
         AnnotationFacts(sop_class="ZZDOE", modality="ZZDOE", conversion_type="ZZDOE", annotation="ZZDOE"),
     ):
         assert "ZZDOE" not in judge_burned_in(facts).reason.upper()

@@ -57,7 +57,7 @@ def read_codestream(stream: bytes) -> Codestream:
             return Codestream("jxl", header.width, header.height)
     except (struct.error, IndexError):
         raise SampleError(Reason.TRUNCATED, "the codestream ends inside its header") from None
-    raise SampleError(Reason.CORRUPT, f"no codestream, begins with {stream[:8]!r}")
+    raise SampleError(Reason.CORRUPT, f"no codestream, begins with {stream[:4].hex()}")
 
 
 def _jpeg(stream: bytes) -> Codestream:

@@ -109,7 +109,7 @@ class Archives:
         except KeyError:
             raise SampleError(Reason.MISSING_FILE, "no such member in the archive") from None
         except _DAMAGED as error:
-            raise SampleError(Reason.CORRUPT, f"zip archive: {error}") from None
+            raise SampleError(Reason.CORRUPT, f"zip archive: {type(error).__name__}") from None
 
     def read(self, path: str, limit: int) -> bytes:
         """All bytes of a plain file or a member.
@@ -124,7 +124,7 @@ class Archives:
             try:
                 data = file.read(limit + 1)
             except _DAMAGED as error:
-                raise SampleError(Reason.CORRUPT, f"zip archive: {error}") from None
+                raise SampleError(Reason.CORRUPT, f"zip archive: {type(error).__name__}") from None
             except OSError as error:
                 raise SampleError(Reason.UNREADABLE, str(error.strerror)) from None
         if len(data) > limit:
@@ -147,7 +147,7 @@ class Archives:
         try:
             infos = self._archive(path).infolist()
         except _DAMAGED as error:
-            raise SampleError(Reason.CORRUPT, f"zip archive: {error}") from None
+            raise SampleError(Reason.CORRUPT, f"zip archive: {type(error).__name__}") from None
         total = sum(info.file_size for info in infos)
         if len(infos) > limits.members:
             raise SampleError(Reason.OVER_BUDGET, f"{len(infos)} members, {limits.members} allowed")
