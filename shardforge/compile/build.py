@@ -14,8 +14,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-import pyarrow.compute as pc
-
 from shardforge.compile import plan
 from shardforge.compile.commit import commit
 from shardforge.compile.duplicates import Duplicates, find_duplicates
@@ -33,8 +31,8 @@ from shardforge.compile.report import (
     describe_plan,
     split_reports,
 )
+from shardforge.compile.shard_task import ShardTask
 from shardforge.compile.staging import PlanRecord, ShardResult, Staging
-from shardforge.compile.task import ShardTask
 from shardforge.compile.tolerance import allowed_failures, check_failures
 from shardforge.compile.trial import measure_sample
 from shardforge.compile.versions import library_versions
@@ -253,7 +251,7 @@ def _dry_run(source: Path, out: Path, draft: Draft, found: Scan, reporter: Repor
     for name, split in splits.items():
         reporter.say(f"{name}: {split.items:,} items, {split.shards:,} shards")
     total = sum(split.bytes for split in splits.values())
-    problems = pc.value_counts(draft.rows["problem"].drop_null()).to_pylist()
+    problems = draft.rows["problem"].drop_null().value_counts().to_pylist()
     known = {Reason(entry["values"]): entry["counts"] for entry in problems}
     return replace(
         _report("planned", out, draft, found, splits, {}, began, 0),

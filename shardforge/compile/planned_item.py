@@ -1,4 +1,4 @@
-"""What a shard task knows of an item, and of the dataset it will be a sample of."""
+"""What a shard task knows of its shard, of an item, and of the dataset that the item will be a sample of."""
 
 from __future__ import annotations
 
@@ -53,3 +53,13 @@ class PlannedItem:
     planned_sha256: str | None = None
     duplicate_of: str | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """One shard task: rows ``start`` to ``stop`` of the plan."""
+
+    name: str
+    split: str
+    start: int
+    stop: int

@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from shardforge.compile.annotations import ORIGINAL, TYPE
-from shardforge.compile.plan import Draft, PlannedShard, shard_rows
-from shardforge.compile.planned_item import PlannedItem, SampleSettings
+from shardforge.compile.planned_item import PlannedItem, PlannedShard, SampleSettings
 from shardforge.errors import DamagedError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason
@@ -29,6 +28,10 @@ from shardforge.shards.layout import STAGING, parquet_path, tar_path
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
 from shardforge.shards.metadata import schema
 from shardforge.storage import write_durably
+
+if TYPE_CHECKING:
+    # Planning is nothing that worker processes should have to load.
+    from shardforge.compile.plan import Draft
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class Staging:
         with pa.OSFile(str(self.folder / "plan.arrow"), "wb") as file:
             writer = None
             for shard in shards:
-                batch = shard_rows(draft, shard)
+                batch = _shard_rows(draft, shard)
                 writer = writer or pa.ipc.new_file(file, batch.schema)
                 writer.write_batch(batch)
             if writer is not None:
@@ -193,6 +196,14 @@ class Staging:
         except (OSError, ValueError, TypeError):
             return None
         return result if sizes == (result.bytes, result.parquet_bytes) else None
+
+
+def _shard_rows(draft: Draft, shard: PlannedShard) -> pa.RecordBatch:
+    """A shard's part of the plan as one batch, with its ``shard`` and ``position`` columns."""
+    part = draft.rows.slice(shard.start, shard.stop - shard.start)
+    part = part.append_column("shard", pa.array([shard.name] * part.num_rows, pa.string()))
+    part = part.append_column("position", pa.array(range(part.num_rows), pa.int32()))
+    return part.combine_chunks().to_batches()[0]
 
 
 @lru_cache(maxsize=2)

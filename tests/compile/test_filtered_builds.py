@@ -12,7 +12,7 @@ import shardforge
 from shardforge.codecs.decode import decode
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
-from shardforge.compile.filters import HEADER_TELLS, judge_geometry
+from shardforge.compile.geometry_filter import HEADER_TELLS, judge_geometry
 from shardforge.errors import SampleError, UsageError
 from shardforge.geometry.orientation import oriented_size
 from shardforge.inspect.summary import summarise
