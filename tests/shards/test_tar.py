@@ -75,7 +75,7 @@ def test_headers_are_those_of_tarfile(name: str, size: int) -> None:
 
 @pytest.mark.parametrize(("name", "size"), [("x" * 101, 1), ("ä.jpg", 1), ("a.jpg", 8 * 2**30), ("a.jpg", -1)])
 def test_headers_refuse_what_does_not_fit(name: str, size: int) -> None:
-    with pytest.raises(ValueError, match="illegal member|ascii"):
+    with pytest.raises(ValueError, match=r"illegal member|ascii"):
         header(name, size)
 
 
