@@ -29,6 +29,7 @@ from shardforge.compile.report import (
     SplitReport,
     count_unknown,
     describe_plan,
+    empty_splits,
     split_reports,
 )
 from shardforge.compile.shard_task import ShardTask
@@ -297,7 +298,7 @@ def _report(
         resumed=resumed,
         seconds=round(time.monotonic() - began, 3),
         notes=draft.notes,
-        warnings=draft.warnings,
+        warnings=(*draft.warnings, *(() if status == "planned" else empty_splits(splits))),
     )
 
 

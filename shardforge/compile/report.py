@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -38,7 +38,7 @@ class BuildReport:
         items: planned items; the sum of the splits' samples, failed, filtered and skipped.
         reasons: reason → failed items.
         filtered_reasons: reason → filtered items.
-        balance: class → split → items.
+        balance: class → split → items; those that a filter by size leaves out later still count.
         unknown: why a file became no item → number of such files.
         bytes: of all tars; an estimate in a dry run.
         resumed: items that an earlier, interrupted run had finished.
@@ -95,10 +95,22 @@ class BuildReport:
             told.append("failed: " + ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items()))
         if self.filtered_reasons:
             told.append("filtered: " + told_counts(self.filtered_reasons))
+        told += [f"warning: {line}" for line in empty_splits(self.splits)]
         if self.status == "complete" and self.seconds > 0:
             speed = (self.items - self.resumed) / self.seconds
             told.append(f"{self.seconds:.1f} s, {speed:,.0f} samples/s")
         return told
+
+
+def empty_splits(splits: Mapping[str, SplitReport]) -> list[str]:
+    """A warning for a dataset without samples, or else one for each split without any."""
+    if not any(split.samples for split in splits.values()):
+        return ["the dataset is EMPTY: no item became a sample"]
+    return [
+        f"the split {name!r} is EMPTY: none of its {split.items:,} items became a sample"
+        for name, split in splits.items()
+        if not split.samples
+    ]
 
 
 def describe_plan(draft: Draft, unknown: Sequence[UnknownFile]) -> list[str]:
@@ -111,6 +123,8 @@ def describe_plan(draft: Draft, unknown: Sequence[UnknownFile]) -> list[str]:
             lines.append(f"  … all of them in build.json ({len(unknown) - _UNKNOWN_TOLD:,} more)")
     shares = ", ".join(f"{name} {count:,}" for name, count in draft.splits.items())
     lines.append(f"splits: {shares}")
+    if draft.balance and draft.recipe.filters.judges_geometry:
+        lines.append("classes, before filters by size and shape leave anything out:")
     lines += _balance_lines(draft.balance, list(draft.splits))
     lines += [f"warning: {warning}" for warning in draft.warnings]
     return lines
