@@ -89,6 +89,10 @@ def drop_all_but_first(
 ) -> dict[int, int]:
     """Item to drop → the item kept in its place: of every set the first that is usable.
 
+    What takes reading is not known yet: a box or point outside the picture, or a mask or another sidecar that cannot be
+    used, fails the item that was kept, and its set then gives no sample. (Damage of the main file and filters by size
+    would meet every item of the set alike.)
+
     Args:
         usable: per item, whether nothing is known against it.
         open_to_drop: per item, whether it may be dropped as a duplicate (it fails for no reason of its own file).

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from shardforge.compile.annotations import well_formed
 from shardforge.compile.columns import user_columns
 from shardforge.compile.duplicates import Duplicates, drop_all_but_first, duplicate_warnings, joined_groups
 from shardforge.compile.fields import missing_field, plan_fields, required_fields
@@ -109,7 +110,10 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
     ]
     dropped: dict[int, int] = {}
     if recipe.duplicates == "first":
-        dropped = drop_all_but_first(duplicates, [not problem for problem in problems], [not own for own in firm])
+        usable = [not problem for problem in problems]
+        for i in (i for numbers in duplicates.sets for i in numbers):
+            usable[i] = usable[i] and well_formed(items[i].columns, recipe)
+        dropped = drop_all_but_first(duplicates, usable, [not own for own in firm])
         problems = [Reason.DUPLICATE if i in dropped else problem for i, problem in enumerate(problems)]
     annotations, user, renamed = user_columns(items, scan.columns, own_columns(list(fields)), recipe)
     captions = pa.array([item.caption for item in items], pa.string())
