@@ -10,7 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from shardforge.dicom.windows import Request, parse_windows
@@ -349,6 +348,9 @@ def load_recipe(source: str | Path | None, overrides: Mapping[str, Any]) -> Reci
 
 
 def _read_yaml(source: str | Path) -> dict[str, Any]:
+    # Here, as worker processes read no YAML.
+    import yaml
+
     path = Path(source)
     if not path.is_file() and path.suffix not in (".yaml", ".yml"):
         path = recipe_folder() / f"{source}.yaml"

@@ -123,6 +123,10 @@ class DicomOptions(_Section):
     label_key: str | None = None
     """What the table's rows name: ``sop``, ``series``, ``study``, ``patient``, ``slice`` or ``path``, with the
     columns (``slice:patient_id,index``). Default: found by the columns' names."""
+    first_slice: Literal[0, 1] = 0
+    """What the table calls the first slice of a series."""
+    uncertain: Literal["ignore", "keep", "positive", "negative"] = "ignore"
+    """What -1 means in label columns of 1, 0, -1 and blanks."""
     cross_check: Annotated[int, Field(ge=0)] = 0
     """So many items are decoded by a second decoder as well; those that come out differently fail."""
 

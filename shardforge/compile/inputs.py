@@ -75,10 +75,13 @@ def hash_file(path: Path) -> str | None:
         return None
 
 
-def contents_differ(root: Path, recorded: Iterable[Mapping[str, Any]], items: Mapping[str, Item]) -> Iterator[str]:
+def contents_differ(
+    digest: Callable[[str], str | None], recorded: Iterable[Mapping[str, Any]], items: Mapping[str, Item]
+) -> Iterator[str]:
     """Sources whose bytes are no longer what was compiled; for when only modification times differ.
 
     Args:
+        digest: of the file at a path, as rows have it; None when it cannot be read.
         recorded: rows with ``source``, ``source_sha256`` and ``sidecar_sha256`` of what has been compiled; files
             that could not be read then have no digest and are passed over.
         items: source → item now.
@@ -91,10 +94,10 @@ def contents_differ(root: Path, recorded: Iterable[Mapping[str, Any]], items: Ma
             continue
         checked.add(seen)
         item = items[row["source"]]
-        paths = {field: root / file.path for field, file in item.files.items()}
+        paths = {field: file.path for field, file in item.files.items()}
         main = paths.pop("image", None)
-        found = None if main is None else hash_file(main)
-        sidecars = sidecar_digest({field: hash_file(path) or "" for field, path in paths.items()})
+        found = None if main is None else digest(main)
+        sidecars = sidecar_digest({field: digest(path) or "" for field, path in paths.items()})
         if (found, sidecars) != (row["source_sha256"], row["sidecar_sha256"]):
             yield row["source"]
 

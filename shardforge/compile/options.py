@@ -63,6 +63,8 @@ class BuildOptions(TypedDict, total=False):
     segmentations: bool
     identifiers: str
     label_key: str
+    first_slice: int
+    uncertain: str
     cross_check: int
     dedup: str
     duplicates: str

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from shardforge.compile.annotations import well_formed
 from shardforge.compile.columns import user_columns
 from shardforge.compile.duplicates import Duplicates, drop_all_but_first, duplicate_warnings, joined_groups
 from shardforge.compile.fields import missing_field, plan_fields, required_fields
@@ -23,6 +24,7 @@ from shardforge.compile.filters import excluded_by_where
 from shardforge.compile.inputs import InputDigests, digest_inputs
 from shardforge.compile.keys import assign_keys
 from shardforge.compile.labels import Labelling, label_items, strata
+from shardforge.compile.planned_item import PlannedShard
 from shardforge.compile.split import freeze, hash_split, keyed_hash, stratified_split
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
@@ -38,16 +40,6 @@ FILES = pa.list_(pa.struct([("field", pa.string()), ("path", pa.binary()), ("siz
 
 _SHARDS, _SHARED_FROM = 8, 64
 """A split has at least so many shards, if each of them then has at least so many items."""
-
-
-@dataclass(frozen=True)
-class PlannedShard:
-    """One shard task: rows ``start`` to ``stop`` of the plan."""
-
-    name: str
-    split: str
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True)
@@ -129,7 +121,10 @@ def draft(
     ]
     dropped: dict[int, int] = {}
     if recipe.duplicates == "first":
-        dropped = drop_all_but_first(duplicates, [not problem for problem in problems], [not own for own in firm])
+        usable = [not problem for problem in problems]
+        for i in (i for numbers in duplicates.sets for i in numbers):
+            usable[i] = usable[i] and well_formed(items[i].columns, recipe)
+        dropped = drop_all_but_first(duplicates, usable, [not own for own in firm])
         problems = [Reason.DUPLICATE if i in dropped else problem for i, problem in enumerate(problems)]
     annotations, user, renamed = user_columns(items, scan.columns, own_columns(list(fields)), recipe)
     captions = pa.array([item.caption for item in items], pa.string())
@@ -205,14 +200,6 @@ def cut(draft: Draft, sample_bytes: int) -> tuple[PlannedShard, ...]:
             shards.append(PlannedShard(shard_name(split, number), split, low, high))
         start += items
     return tuple(shards)
-
-
-def shard_rows(draft: Draft, shard: PlannedShard) -> pa.RecordBatch:
-    """A shard's part of the plan as one batch, with its ``shard`` and ``position`` columns."""
-    part = draft.rows.slice(shard.start, shard.stop - shard.start)
-    part = part.append_column("shard", pa.array([shard.name] * part.num_rows, pa.string()))
-    part = part.append_column("position", pa.array(range(part.num_rows), pa.int32()))
-    return part.combine_chunks().to_batches()[0]
 
 
 def _split(

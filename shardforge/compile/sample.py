@@ -18,7 +18,7 @@ from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.codecs.strip import holds_only_pixels, strip_metadata
 from shardforge.compile.annotations import place_annotations
 from shardforge.compile.count_levels import count_levels
-from shardforge.compile.filters import HEADER_TELLS, judge_geometry
+from shardforge.compile.geometry_filter import HEADER_TELLS, judge_geometry
 from shardforge.compile.inputs import sidecar_digest
 from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.compile.sidecars import sidecar_members
@@ -67,8 +67,8 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
             raise SampleError(item.problem, item.detail or "")
         raw = {name: read_source(root, path, size, settings.limits) for name, (path, size) in item.files.items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
-        known = replace(known, source_bytes=len(raw["image"]), source_sha256=digests.pop("image"))
-        known = replace(known, sidecar_sha256=sidecar_digest(digests))
+        main, size = digests.pop("image"), len(raw["image"])
+        known = replace(known, source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
         if item.planned_sha256 not in (None, known.source_sha256):
             raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
         told = _told_geometry(raw["image"], settings)

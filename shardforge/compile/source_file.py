@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
 
 from shardforge.codecs.limits import Limits
+from shardforge.compile.inputs import hash_file
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
-from shardforge.sources.dicom.zips import Archives, is_member
+from shardforge.sources.dicom.zips import DAMAGED, Archives, is_member
+
+_BLOCK = 1 << 20
 
 
 def read_source(root: Path, path: bytes, planned_size: int, limits: Limits) -> bytes:
@@ -36,6 +40,20 @@ def read_source(root: Path, path: bytes, planned_size: int, limits: Limits) -> b
     if len(data) != planned_size:
         raise SampleError(Reason.CHANGED, f"{len(data)} bytes where {planned_size} were planned")
     return data
+
+
+def hash_source(root: Path, path: str) -> str | None:
+    """The sha256 in hex of a file or a member of a zip archive; None when it cannot be read."""
+    if not is_member(path):
+        return hash_file(root / path)
+    digest = hashlib.sha256()
+    try:
+        with Archives(root, keep=1) as archives, archives.open(path) as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except (SampleError, *DAMAGED, OSError):
+        return None
+    return digest.hexdigest()
 
 
 class SourceReader:

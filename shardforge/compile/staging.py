@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from shardforge.compile.annotations import ORIGINAL, TYPE
-from shardforge.compile.plan import Draft, PlannedShard, shard_rows
-from shardforge.compile.planned_item import PlannedItem, SampleSettings
+from shardforge.compile.planned_item import PlannedItem, PlannedShard, SampleSettings
 from shardforge.errors import DamagedError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason
@@ -29,6 +28,10 @@ from shardforge.shards.layout import STAGING, parquet_path, tar_path
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
 from shardforge.shards.metadata import DICOM, schema
 from shardforge.storage import write_durably
+
+if TYPE_CHECKING:
+    # Planning is nothing that worker processes should have to load.
+    from shardforge.compile.plan import Draft
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Staging:
         with pa.OSFile(str(self.folder / "plan.arrow"), "wb") as file:
             writer = None
             for shard in shards:
-                batch = shard_rows(draft, shard)
+                batch = _shard_rows(draft, shard)
                 writer = writer or pa.ipc.new_file(file, batch.schema)
                 writer.write_batch(batch)
             if writer is not None:
@@ -199,6 +202,14 @@ class Staging:
         return result if sizes == (result.bytes, result.parquet_bytes) else None
 
 
+def _shard_rows(draft: Draft, shard: PlannedShard) -> pa.RecordBatch:
+    """A shard's part of the plan as one batch, with its ``shard`` and ``position`` columns."""
+    part = draft.rows.slice(shard.start, shard.stop - shard.start)
+    part = part.append_column("shard", pa.array([shard.name] * part.num_rows, pa.string()))
+    part = part.append_column("position", pa.array(range(part.num_rows), pa.int32()))
+    return part.combine_chunks().to_batches()[0]
+
+
 @lru_cache(maxsize=2)
 def _parse_plan(path: Path, mtime_ns: int) -> PlanRecord:
     """Cached, because a worker needs the same record for every shard; ``mtime_ns`` tells a new plan from an old."""
@@ -213,14 +224,16 @@ def planned_items(record: PlanRecord, batch: pa.RecordBatch) -> list[PlannedItem
     """The rows of a shard task as items."""
     names = ["key", "source", "frame", "frames", "label", "label_name", "caption", "detail"]
     names += ["planned_sha256", "duplicate_of", "crop", "cross_check"]
+    frames = ["dicom_frames"] if "dicom_frames" in record.user_columns else []
     cells = {role: f"{column}{ORIGINAL}" for role, column in record.annotations.items()}
-    rows = pa.Table.from_batches([batch]).select([*names, "files", "problem", *cells.values()]).to_pylist()
+    rows = pa.Table.from_batches([batch]).select([*names, *frames, "files", "problem", *cells.values()]).to_pylist()
     return [
         PlannedItem(
             **{name: row[name] for name in names},
             files={file["field"]: (file["path"], file["size"]) for file in row["files"]},
             problem=None if row["problem"] is None else Reason(row["problem"]),
             annotations={role: row[column] for role, column in cells.items()},
+            slice_frames=tuple(row.get("dicom_frames") or ()),
         )
         for row in rows
     ]

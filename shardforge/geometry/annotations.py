@@ -105,6 +105,17 @@ def from_corners(boxes: Floats, format: BoxFormat) -> Floats:
     return np.concatenate([start if format == "xywh" else (start + end) / 2, end - start], axis=1)
 
 
+def check_areas(boxes: Floats, format: BoxFormat) -> None:
+    """Lets boxes [n, 4] pass that have an area, in whatever units.
+
+    Raises:
+        SampleError: ``bad_annotation``, naming the first that has none.
+    """
+    for number, (left, top, right, bottom) in enumerate(corners(boxes, format)):
+        if not (left < right and top < bottom):
+            raise _bad(f"box {number} has no area ({_told(boxes[number])} as {format})")
+
+
 def orient_points(points: Floats, width: int, height: int, orientation: int) -> Floats:
     """Brings points [n, 2] of the stored picture to the upright one (EXIF 2.32, tag 0x0112), as
     :func:`~shardforge.geometry.orientation.apply_orientation` brings its pixels.
@@ -142,10 +153,8 @@ def move_boxes(
     Raises:
         SampleError: ``bad_annotation`` for a box without area, or wholly outside the image.
     """
+    check_areas(boxes, format)
     edges = corners(boxes, format)
-    for number, (left, top, right, bottom) in enumerate(edges):
-        if not (left < right and top < bottom):
-            raise _bad(f"box {number} has no area ({_told(boxes[number])} as {format})")
     ends = [
         _upright(edges[:, :2], placement, units, orientation),
         _upright(edges[:, 2:], placement, units, orientation),

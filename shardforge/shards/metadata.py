@@ -201,7 +201,9 @@ def table(
         elif name in annotations:
             columns.append(pa.array([outcome.annotations.get(name) for outcome in outcomes], column.type))
         elif name in planned.schema.names:
-            columns.append(planned.column(name).cast(column.type))
+            # Casting to the same type would still load all of pyarrow's functions.
+            given = planned.column(name)
+            columns.append(given if given.type == column.type else given.cast(column.type))
         elif part in ("offset", "size") and name not in dict(_LEARNED):
             extents = [outcome.extents.get(base) for outcome in outcomes]
             columns.append(pa.array([None if e is None else getattr(e, part) for e in extents], column.type))

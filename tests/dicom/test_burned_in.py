@@ -120,7 +120,11 @@ def test_cropping_helps_only_where_an_ultrasound_image_has_regions() -> None:
 
 def test_the_reason_never_repeats_what_a_person_wrote() -> None:
     for facts in (
-        replace(PLAIN_CT, capture_words=speaks_of_capture(["SAVED for ZZDOE"]), image_type=("DERIVED", "SECONDARY", "ZZDOE")),
+        replace(
+            PLAIN_CT,
+            capture_words=speaks_of_capture(["SAVED for ZZDOE"]),
+            image_type=("DERIVED", "SECONDARY", "ZZDOE"),
+        ),
         AnnotationFacts(sop_class="ZZDOE", modality="ZZDOE", conversion_type="ZZDOE", annotation="ZZDOE"),
     ):
         assert "ZZDOE" not in judge_burned_in(facts).reason.upper()

@@ -28,7 +28,7 @@ from shardforge.compile.dicom.masks import SegmentationMasks
 from shardforge.compile.dicom.picture import Shown, show, with_channels
 from shardforge.compile.dicom.placement import place_dicom
 from shardforge.compile.dicom.volume import make_volume
-from shardforge.compile.filters import judge_geometry
+from shardforge.compile.geometry_filter import judge_geometry
 from shardforge.compile.inputs import sidecar_digest
 from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.compile.sample import Sample
