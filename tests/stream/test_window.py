@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardforge.dicom.choose import choose
@@ -34,7 +34,8 @@ def built(text: str, values: np.ndarray, voi: VoiChoice = "auto", inverted: bool
 @pytest.mark.parametrize("inverted", [False, True])
 @pytest.mark.parametrize("dtype", ["int16", "int32", "float32"])
 def test_the_pixels_are_the_builds(text: str, voi: VoiChoice, inverted: bool, dtype: str) -> None:
-    values = ALL.astype(dtype)
+    # Every value where a table answers; where the formula does, enough of them.
+    values = ALL if dtype == "int16" else ALL[::31, ::3].astype(dtype)
     window, expected = Window(text, voi=voi, inverted=inverted), built(text, values, voi, inverted)
     out = window(values)
     assert out.dtype == np.uint8
@@ -46,6 +47,7 @@ def test_the_pixels_are_the_builds(text: str, voi: VoiChoice, inverted: bool, dt
     assert np.abs(tensor.numpy().astype(int) - expected).max() <= close
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.builds(
@@ -59,11 +61,11 @@ def test_the_pixels_are_the_builds(text: str, voi: VoiChoice, inverted: bool, dt
     ),
     st.booleans(),
 )
-def test_fractions_are_the_builds_too(settings: list[Setting], inverted: bool) -> None:
+def test_fractions_are_the_builds_too(shown: list[Setting], inverted: bool) -> None:
     values = (np.random.default_rng(0).normal(0, 900, (9, 11, 1))).astype(np.float32)
     values[0, 0], values[0, 1], values[0, 2] = np.nan, np.inf, -np.inf
-    expected = render(values[..., 0], None, settings, VoiTables(), inverted=inverted).pixels
-    window = Window(settings, inverted=inverted)
+    expected = render(values[..., 0], None, shown, VoiTables(), inverted=inverted).pixels
+    window = Window(shown, inverted=inverted)
     assert np.array_equal(window(values), expected)
     assert np.array_equal(window(torch.from_numpy(values)).numpy(), expected)
 
