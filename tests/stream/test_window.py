@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,10 @@ from shardforge.dicom.render import render
 from shardforge.dicom.voi import VoiTables, brightness, levels
 from shardforge.dicom.windows import VoiChoice, parse_windows
 from shardforge.errors import UsageError
+from shardforge.stream.dataset import ShardDataset
+from shardforge.stream.loader import ShardLoader
 from shardforge.transforms import Window
+from tests.datasets import make_dataset
 
 ALL = np.arange(-32768, 32768).astype(np.int16).reshape(256, 256, 1)
 
@@ -137,3 +141,18 @@ def test_other_wishes_are_refused() -> None:
         Window("lung", dtype="float16")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="sigmoid"):
         Window("lung", voi="cosine")  # type: ignore[arg-type]
+
+
+def test_a_reader_windows_stored_modality_values(tmp_path: Path) -> None:
+    def slice_of(number: int) -> np.ndarray:
+        return np.random.default_rng(number).integers(-1024, 3000, (8, 9, 1)).astype(np.int16)
+
+    make_dataset(tmp_path, {"train": [3]}, channels=1, format="npy", pixels=slice_of)
+    window = Window("brain,subdural,bone")
+    samples = list(ShardDataset(tmp_path, split="train", shuffle=False, transform=window))
+    assert len(samples) == 3
+    for number, sample in enumerate(samples):
+        assert np.array_equal(np.asarray(sample["image"]), built("brain,subdural,bone", slice_of(number)))
+    (batch,) = ShardLoader(tmp_path, split="train", shuffle=False, batch_size=3)
+    assert batch["image"].dtype == torch.int16
+    assert np.array_equal(window(batch["image"]).numpy(), np.stack([np.asarray(s["image"]) for s in samples]))
