@@ -68,7 +68,7 @@ def _window(x: NDArray[np.float64], window: Window) -> NDArray[np.float64]:
 def levels(values: NDArray[Any], voi: Voi, *, bits: int = 8, inverted: bool = False) -> NDArray[Any]:
     """Grey levels by formula: ``floor(y·(2^bits-1) + 0.5)``, uint8 or uint16 (``bits`` is 8 or 16).
 
-    Args as for `brightness`. NaN becomes black.
+    Args as for `brightness`. NaN becomes black; a VOI table takes it for its first entry.
     """
     out = brightness(values, voi, inverted=inverted)
     out *= (1 << bits) - 1

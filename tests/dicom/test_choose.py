@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardforge.dicom.choose import Choice, choose, percentile_window
@@ -87,6 +87,7 @@ def test_percentiles_of_mr_leave_zeros_out() -> None:
     assert choose_one("percentile:0-100", WINDOWED, values, nonzero=True).voi == Window(150, 100, "LINEAR_EXACT")
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(-32768, 32767), min_size=1, max_size=40),
     st.floats(0, 100),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydicom import Dataset
 from pydicom.pixels import apply_modality_lut
@@ -91,6 +91,7 @@ def test_frames_that_belong_together_share_the_widest_type() -> None:
             ModalityTables().apply(stored, CT, fraction, too_small)
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     bits=st.integers(1, 16),
     signed=st.booleans(),
@@ -138,8 +139,14 @@ def test_frames_with_their_own_slopes_do_not_share_a_table() -> None:
         for slope, intercept in ((0.2442, -500.0), (1.27985, 0.0)):
             values = tables.apply(stored, CT, FrameMeaning(slope, intercept))
             assert values.tolist() == (stored * slope + intercept).astype(np.float32).tolist()
-        for first in (0, 1):
-            assert tables.apply(stored, CT, lut_of(first, 3, 9))[0, 0] == 3
+        for first, expected in ((0, [3, 9, 9]), (1, [3, 3, 9])):
+            assert tables.apply(np.array([0, 1, 2], np.uint16), CT, lut_of(first, 3, 9)).tolist() == expected
+
+
+def test_formats_of_different_sign_do_not_share_a_table() -> None:
+    tables, meaning = ModalityTables(), FrameMeaning(0.5, 0)
+    assert tables.apply(np.array([40_000], np.uint16), UNSIGNED16, meaning).tolist() == [20_000]
+    assert tables.apply(np.array([-25_536], np.int16), SIGNED16, meaning).tolist() == [-12_768]
 
 
 def test_few_tables_are_kept() -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydicom import Dataset
 from pydicom.pixels import apply_voi, apply_windowing
@@ -102,14 +102,17 @@ def test_the_usual_notebook_recipe_is_another_one() -> None:
     assert [np.count_nonzero(difference == step) for step in range(4)] == [79, 315, 5, 0]
 
 
+@settings(deadline=None, max_examples=60)
 @given(windows, st.integers(-32768, 32767))
 @example(Window(40, 1), 39)
+@example(Window(39.5, 1), 39)
 @example(Window(40, 1.125), 40)
 @example(Window(0.5, 0.125), 0)
 def test_brightness_is_the_standards(window: Window, x: int) -> None:
     assert float(brightness(np.array(x, np.int16), window)) == pytest.approx(by_the_standard(x, window), abs=1e-9)
 
 
+@settings(deadline=None, max_examples=60)
 @given(windows, st.sampled_from([8, 16]), st.booleans())
 def test_a_table_is_the_formula_to_the_bit(window: Window, bits: int, inverted: bool) -> None:
     expected = levels(ALL, window, bits=bits, inverted=inverted)
@@ -124,6 +127,7 @@ def test_a_table_is_the_formula_to_the_bit(window: Window, bits: int, inverted: 
     )
 
 
+@settings(deadline=None, max_examples=60)
 @given(windows)
 def test_windows_never_fall(window: Window) -> None:
     y = brightness(ALL, window)
@@ -132,6 +136,7 @@ def test_windows_never_fall(window: Window) -> None:
     assert y.max() <= 1
 
 
+@settings(deadline=None, max_examples=60)
 @given(windows, st.sampled_from([8, 16]))
 def test_monochrome1_is_the_inverse(window: Window, bits: int) -> None:
     """Levels add up to white, or one more where both lie in the middle between two levels and are rounded up."""
@@ -144,6 +149,7 @@ def test_monochrome1_is_the_inverse(window: Window, bits: int) -> None:
     assert np.isin(total, (white, white + 1)).all()
 
 
+@settings(deadline=None, max_examples=60)
 @given(centers, st.integers(1, 7).map(lambda number: number / 8), st.sampled_from([8, 16]))
 def test_linear_below_width_1_is_linear_exact(center: float, width: float, bits: int) -> None:
     exact = Window(center, width, "LINEAR_EXACT")
@@ -175,8 +181,12 @@ def test_strange_floats_are_black_or_at_the_ends() -> None:
     x = np.array([np.nan, -np.inf, np.inf, 1e38, -1e38], np.float32)
     for function in FUNCTIONS:
         for width in (1, 400):
-            assert levels(x, Window(40, width, function)).tolist() == [0, 0, 255, 255, 0]
-            assert levels(x, Window(40, width, function), inverted=True).tolist() == [0, 255, 0, 0, 255]
+            # What a cast makes of NaN depends on the processor; it must not come to that.
+            with np.errstate(invalid="raise"):
+                upright = levels(x, Window(40, width, function))
+                inverse = levels(x, Window(40, width, function), inverted=True)
+            assert upright.tolist() == [0, 0, 255, 255, 0]
+            assert inverse.tolist() == [0, 255, 0, 0, 255]
 
 
 def lut_of(first: int, bits: int, *entries: int) -> Lut:
@@ -223,7 +233,8 @@ def test_voi_tables_are_pydicoms() -> None:
 
 
 def test_many_windows_and_tables_of_one_image() -> None:
-    values = np.random.default_rng(1).integers(-1100, 3000, (5, 7)).astype(np.int16)
+    values = np.random.default_rng(1).integers(-40, 90, (5, 7)).astype(np.int16)
+    values[0, 0] = -4
     vois = (Window(40, 80), lut_of(-5, 8, 1, 200), Window(40, 80, "SIGMOID"), lut_of(-4, 8, 1, 200))
     tables = VoiTables(limit=3)
     for _ in range(2):
@@ -232,6 +243,13 @@ def test_many_windows_and_tables_of_one_image() -> None:
         for plane, voi in zip(planes, vois, strict=True):
             assert np.array_equal(plane, levels(values, voi))
     assert len(tables._tables) == 3
+
+
+def test_images_of_different_types_do_not_share_a_table() -> None:
+    tables = VoiTables()
+    for dtype in ("int32", "int16", "int32", "float32"):
+        values = np.array([[-30_000, -1, 30_000]], dtype)
+        assert np.array_equal(tables.levels(values, (Window(0, 50_000),))[0], levels(values, Window(0, 50_000)))
 
 
 def test_whole_values_of_any_size_serve() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardforge.dicom.facts import Window
 from shardforge.dicom.presets import COMBINATIONS, PRESETS
 from shardforge.dicom.windows import FromHeader, Given, Percentiles, VoiChoice, parse_windows, window_of
-
 
 SOFT_STACK = [Given(center, width, "brain-subdural-soft") for center, width in ((40, 80), (80, 200), (40, 380))]
 
@@ -76,6 +75,7 @@ def test_what_cannot_be_meant_is_told(text: str, told: str) -> None:
         parse_windows(text)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.text(max_size=30))
 def test_any_text_is_understood_or_refused(text: str) -> None:
     try:
