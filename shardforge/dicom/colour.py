@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROUND = 1 << 15
+# Pixels at a time: their intermediate values stay in the cache.
+_BLOCK = 1 << 14
 
 
 def ybr_to_rgb(ybr: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -22,18 +24,23 @@ def ybr_to_rgb(ybr: NDArray[np.uint8]) -> NDArray[np.uint8]:
     Returns:
         uint8 [..., 3].
     """
-    red, green_blue, green_red, blue = _chrominance()
-    luminance, cb, cr = (ybr[..., channel] for channel in range(3))
     rgb = np.empty(ybr.shape, np.uint8)
-    wide = luminance.astype(np.int16)
-    sums = wide + red[cr]
-    np.clip(sums, 0, 255, out=rgb[..., 0], casting="unsafe")
-    np.add(wide, blue[cb], out=sums)
-    np.clip(sums, 0, 255, out=rgb[..., 2], casting="unsafe")
-    # Two products are rounded once.
-    np.add(wide, ((green_blue[cb] + green_red[cr]) >> 16).astype(np.int16), out=sums)
-    np.clip(sums, 0, 255, out=rgb[..., 1], casting="unsafe")
+    pixels, converted = ybr.reshape(-1, 3), rgb.reshape(-1, 3)
+    for start in range(0, len(pixels), _BLOCK):
+        _convert(pixels[start : start + _BLOCK], converted[start : start + _BLOCK])
     return rgb
+
+
+def _convert(ybr: NDArray[np.uint8], rgb: NDArray[np.uint8]) -> None:
+    red, green_blue, green_red, blue = _chrominance()
+    luminance = ybr[:, 0].astype(np.int16)
+    cb, cr = np.ascontiguousarray(ybr[:, 1]), np.ascontiguousarray(ybr[:, 2])
+    # Two products are rounded once.
+    green = green_blue.take(cb) + green_red.take(cr) >> 16
+    for channel, chrominance in enumerate((red.take(cr), green, blue.take(cb))):
+        np.add(chrominance, luminance, out=chrominance)
+        np.clip(chrominance, 0, 255, out=chrominance)
+        rgb[:, channel] = chrominance
 
 
 @cache

@@ -49,7 +49,8 @@ def _to_uint8(lut: Lut, *, deep: bool) -> NDArray[np.uint8]:
         return lut.data.astype(np.uint8)
     # Entries of 10 or 12 bits stand in the low part of their words.
     shift = 8 if lut.bits in (8, 16) else lut.bits - 8
-    return np.minimum(lut.data >> shift, 255).astype(np.uint8)
+    reduced: NDArray[np.uint8] = np.minimum(lut.data >> shift, 255).astype(np.uint8)
+    return reduced
 
 
 def expand_segments(words: NDArray[np.uint16], entries: int, bits: int) -> NDArray[np.uint16] | None:

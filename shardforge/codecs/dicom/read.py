@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydicom.dataset import Dataset
 
@@ -42,7 +42,7 @@ class DicomFile:
             early. None for native pixel data.
     """
 
-    dataset: Dataset
+    dataset: Dataset = field(repr=False)
     format: PixelFormat
     frames: int
     sop_class: str
@@ -50,7 +50,7 @@ class DicomFile:
     transfer_syntax: str
     palette: Palette | None
     flags: tuple[Flag, ...]
-    data: bytes
+    data: bytes = field(repr=False)
     pixels: PixelElement
     fragments: tuple[tuple[Fragment, ...], ...] | None
 
