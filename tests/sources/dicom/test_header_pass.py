@@ -1,0 +1,62 @@
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+
+from shardforge.shards.catalogue import Reason
+from shardforge.sources.dicom.header_pass import read_headers
+from shardforge.sources.dicom.read_header import HeaderSettings
+from shardforge.sources.item import SourceFile
+
+SETTINGS = HeaderSettings(max_frames=10_000, max_inflated=2**28)
+
+
+def listed(root: Path) -> list[SourceFile]:
+    paths = sorted(path for path in root.rglob("*") if path.is_file())
+    return [SourceFile(str(path.relative_to(root)), path.stat().st_size, 0) for path in paths]
+
+
+def test_processes_read_what_one_process_reads_in_the_same_order(corpus: Path) -> None:
+    root = corpus / "dicom"
+    files = listed(root) * 6
+    told: list[tuple[int, int]] = []
+    several = read_headers(root, files, SETTINGS, 2, lambda done, total: told.append((done, total)))
+    assert [header.file for header in several] == files
+    assert several[: len(files) // 6] == read_headers(root, files[: len(files) // 6], SETTINGS, 1)
+    assert told[-1] == (len(files), len(files))
+    assert told == sorted(told)
+
+
+def test_killed_processes_cost_nothing(corpus: Path) -> None:
+    root = corpus / "dicom"
+    files = listed(root / "series_made_tilt") * 400
+    killed: set[int] = set()
+    lock = threading.Lock()
+
+    def kill_one(done: int, total: int) -> None:
+        with lock:
+            if len(killed) < 3:
+                for child in psutil.Process().children():
+                    if "header_pass" in " ".join(child.cmdline()):
+                        killed.add(child.pid)
+                        child.kill()
+                        return
+
+    headers = read_headers(root / "series_made_tilt", files, SETTINGS, 2, kill_one)
+    assert len(killed) == 3
+    assert [header.file for header in headers] == files
+    # A file in the works at the moment of a kill is read again, in ever smaller company.
+    assert sum(header.problem is Reason.DECODER_CRASH for header in headers) == 0
+
+
+def test_a_missing_file_or_folder_is_a_problem_of_that_file(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    found = read_headers(tmp_path, [SourceFile("gone", 9, 0), SourceFile("folder", 9, 0)], SETTINGS, 1)
+    assert [header.problem for header in found] == [Reason.MISSING_FILE, Reason.UNREADABLE]
+
+
+def test_the_source_never_imports_torch() -> None:
+    code = "import shardforge.sources.dicom.scan, sys; sys.exit('torch' in sys.modules or 'cv2' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
