@@ -35,7 +35,8 @@ STRUCTURE = words(
 
 ORDINARY = words(
     """Modality ImageType BurnedInAnnotation ConversionType VOILUTFunction PresentationLUTShape
-    PresentationIntentType SecondaryCaptureDeviceID SecondaryCaptureDeviceManufacturer
+    PresentationIntentType DateOfSecondaryCapture TimeOfSecondaryCapture SecondaryCaptureDeviceID
+    SecondaryCaptureDeviceManufacturer
     SecondaryCaptureDeviceManufacturerModelName SecondaryCaptureDeviceSoftwareVersions HardcopyCreationDeviceID
     HardcopyDeviceManufacturer HardcopyDeviceManufacturerModelName HardcopyDeviceSoftwareVersion
     DigitalImageFormatAcquired"""

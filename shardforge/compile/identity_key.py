@@ -32,6 +32,11 @@ class KeyFile:
     made: bool
     notes: tuple[str, ...] = ()
 
+    @property
+    def map_path(self) -> Path:
+        """Where the private map from hash to original is kept: beside the key."""
+        return self.path.with_name(f"{self.path.name}.map.csv")
+
 
 def default_key_path() -> Path:
     """``$XDG_CONFIG_HOME/shardforge/identity.key``, by default below ``~/.config``.

@@ -59,7 +59,8 @@ class AnnotationFacts:
         image_type: the values of ImageType.
         modality: Modality.
         conversion_type: ConversionType: how pixels from elsewhere were made digital (PS3.3 C.8.6.1).
-        capture_device: whether one of the SecondaryCaptureDevice attributes (0018,1010 to 1019) has a value.
+        capture_device: whether one of the attributes of a secondary capture or hard copy device (0018,1010 to 101B)
+            has a value.
         capture_words: ImageType or SeriesDescription speak of a saved screen or report (:func:`speaks_of_capture`).
         samples: SamplesPerPixel.
         regions: how many two-dimensional regions of SequenceOfUltrasoundRegions can be cropped to.

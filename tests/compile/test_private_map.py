@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
+from shardforge.compile.identity_key import load_or_make
 from shardforge.compile.private_map import Original, write_private_map
 from shardforge.errors import StorageError, UsageError
 
@@ -77,3 +78,12 @@ def test_a_place_inside_the_output_is_refused(tmp_path: Path) -> None:
 def test_a_missing_folder_is_told_clearly(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="absent"):
         write_private_map(tmp_path / "absent" / "map.csv", ROWS)
+
+
+def test_the_map_of_a_key_lies_beside_it_and_leaves_it_alone(tmp_path: Path) -> None:
+    found = load_or_make(tmp_path / "identity.key")
+    hashed = found.key.hash_identifier("patient", "4711")
+    write_private_map(found.map_path, [Original("patient", hashed, "4711")])
+    assert found.map_path == tmp_path / "identity.key.map.csv"
+    assert load_or_make(found.path).key == found.key
+    assert _read(found.map_path)[1] == ["patient", hashed, "4711"]

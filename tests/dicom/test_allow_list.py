@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pydicom
 import pytest
 from pydicom.datadict import DicomDictionary, dictionary_VR, tag_for_keyword
@@ -10,6 +13,8 @@ from pydicom.valuerep import DSfloat
 from shardforge.dicom.allow_list import ALLOWED, NUMBERS, STANDARD_UIDS, allowed_values, check_allowed
 from shardforge.dicom.vocabulary import CODES
 from shardforge.errors import UsageError
+from tests.dicom_leaks import find_markers
+from tests.dicom_planted import plant_dicom
 
 
 def _vr(keyword: str) -> str:
@@ -69,3 +74,21 @@ def test_codes_are_known_words_or_other() -> None:
 def test_only_uids_of_the_standard_pass() -> None:
     assert allowed_values("SOPClassUID", ["1.2.840.10008.5.1.4.1.1.2\0"]) == ("1.2.840.10008.5.1.4.1.1.2",)
     assert allowed_values("SOPClassUID", ["1.2.840.113619.4.27", "1.2.840.100081.1", "1.2.840.10008"]) == (None,) * 3
+
+
+def test_nothing_of_a_file_full_of_markers_gets_through(tmp_path: Path) -> None:
+    planted = plant_dicom(tmp_path / "source", slices=1)
+    out = tmp_path / "out"
+    out.mkdir()
+    for number, path in enumerate((*planted.pictures, planted.others[0])):
+        ds = pydicom.dcmread(path)
+        passed = {}
+        for keyword in sorted(ALLOWED & set(ds.dir())):
+            value = ds.get(keyword)
+            several = isinstance(value, list | pydicom.multival.MultiValue)
+            passed[keyword] = allowed_values(keyword, value if several else [value])
+        assert len(passed) > 30
+        assert passed["PixelSpacing"] == (1.0, 1.0)
+        assert passed["BodyPartExamined"] == ("OTHER",)
+        (out / f"{number}.json").write_text(json.dumps(passed))
+    assert find_markers(out, planted) == []

@@ -13,6 +13,7 @@ from pydicom.dataset import Dataset
 from pydicom.uid import UID_dictionary
 
 from shardforge.dicom.burned_in import AnnotationFacts, judge_burned_in, speaks_of_capture
+from tests.dicom_planted import plant_dicom
 
 CT, MR, SC, US = (f"1.2.840.10008.5.1.4.1.1.{number}" for number in ("2", "4", "7", "6.1"))
 SLIDE = AnnotationFacts(sop_class="1.2.840.10008.5.1.4.1.1.77.1.6", modality="SM")
@@ -27,7 +28,7 @@ def _facts(ds: Dataset) -> AnnotationFacts:
         image_type=(kinds,) if isinstance(kinds, str) else tuple(kinds),
         modality=str(ds.get("Modality") or ""),
         conversion_type=str(ds.get("ConversionType") or ""),
-        capture_device=any(ds.get((0x0018, element)) for element in range(0x1010, 0x101A)),
+        capture_device=any(ds.get((0x0018, element)) for element in range(0x1010, 0x101C)),
         capture_words=speaks_of_capture([str(ds.get("SeriesDescription") or "")]),
         samples=int(ds.get("SamplesPerPixel") or 1),
         regions=len(ds.get("SequenceOfUltrasoundRegions") or ()),
@@ -128,3 +129,9 @@ def test_the_reason_never_repeats_what_a_person_wrote() -> None:
         AnnotationFacts(sop_class="ZZDOE", modality="ZZDOE", conversion_type="ZZDOE", annotation="ZZDOE"),
     ):
         assert "ZZDOE" not in judge_burned_in(facts).reason.upper()
+
+
+def test_planted_pictures_are_plain_ones_whatever_else_their_headers_say(tmp_path: Path) -> None:
+    planted = plant_dicom(tmp_path / "source", slices=2)
+    risks = [judge_burned_in(_facts(pydicom.dcmread(path))).risk for path in (*planted.pictures, planted.others[0])]
+    assert risks == ["none", "none", "unknown"]

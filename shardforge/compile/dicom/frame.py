@@ -12,11 +12,11 @@ from shardforge.codecs.dicom.cross_check import cross_check
 from shardforge.codecs.dicom.meaning import frame_meaning
 from shardforge.codecs.dicom.pixels import decode_frame
 from shardforge.codecs.dicom.read import DicomFile
-from shardforge.dicom.colour import to_rgb
+from shardforge.codecs.dicom.rgb import frame_to_rgb, is_colour
 from shardforge.dicom.facts import FrameMeaning
 from shardforge.dicom.modality import ModalityTables
 from shardforge.dicom.padding import fill_padding, padding_mask
-from shardforge.dicom.repair import repair_wrap, wrap_suspected
+from shardforge.dicom.repair import repair_wrap
 from shardforge.errors import SampleError
 from shardforge.sections import DicomOptions
 from shardforge.shards.catalogue import Flag, Reason
@@ -32,7 +32,7 @@ class Frame:
         meaning: of the stored values.
         decoder: who decoded them.
         flags: what was noticed.
-        valid_rows: rows that the file has, where it ends early and was salvaged; None: all.
+        valid_rows: rows that the file has; less than H where it ends early and was salvaged.
     """
 
     values: NDArray[Any]
@@ -40,7 +40,7 @@ class Frame:
     meaning: FrameMeaning
     decoder: str
     flags: tuple[Flag, ...]
-    valid_rows: int | None = None
+    valid_rows: int
 
     @property
     def coloured(self) -> bool:
@@ -63,15 +63,13 @@ def read_frame(
     flags = [*file.flags, *noticed, *stored.flags]
     if checked:
         flags += [Flag.CROSS_CHECKED] if cross_check(file, number, stored) else []
-    if stored.values.ndim == 3 or stored.photometric == "PALETTE COLOR":
-        colours, told = to_rgb(stored.values, stored.photometric, file.palette, file.format)
+    if is_colour(file):
+        colours, told = frame_to_rgb(file, stored)
         return Frame(colours, None, meaning, stored.decoder, _once([*flags, *told]), stored.valid_rows)
     values = stored.values
     mask = padding_mask(values, meaning)
-    if wrap_suspected(file.modality, file.format, meaning):
-        flags.append(Flag.UNSIGNED_WRAP_SUSPECT)
-        if options.repair == "wrapped":
-            values, meaning = repair_wrap(values, meaning)
+    if options.repair == "wrapped" and Flag.UNSIGNED_WRAP_SUSPECT in flags:
+        values, meaning = repair_wrap(values, meaning)
     modality = tables.apply(values, file.format, meaning)
     if modality.dtype == np.float32 and not np.isfinite(modality).all():
         mask = ~np.isfinite(modality) if mask is None else mask | ~np.isfinite(modality)

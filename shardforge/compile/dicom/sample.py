@@ -103,7 +103,7 @@ class DicomSampleMaker:
         known = replace(known, flags=frame.flags, decoder=frame.decoder)
         height, width = frame.values.shape[:2]
         cut = find_cut(item.crop, file, frame, self._voi)
-        placement = place_dicom(width, height, frame.meaning.aspect, cut, recipe)
+        placement = place_dicom(width, height, frame.meaning.aspect, cut.box, recipe)
         annotations = place_annotations(item.annotations, recipe, placement, 1)
         named = {self._settings.annotations[role]: value for role, value in annotations.items()}
         shown = [self._show(one, placement, file.modality) for one in self._stacked(item, raw, frame)]
@@ -115,7 +115,12 @@ class DicomSampleMaker:
             _placed(known, placement, recipe.resampler),
             annotations=named,
             flags=tuple(dict.fromkeys([*known.flags, *(flag for one in shown for flag in one.flags)])),
-            dicom={**file_columns(file), **frame_columns(frame), **window_columns(shown)},
+            dicom={
+                **file_columns(file),
+                **frame_columns(frame),
+                **window_columns(shown),
+                "dicom_chest_wall": cut.chest_wall,
+            },
         )
         return self._sample(outcome, pixels, payload, members)
 
@@ -124,14 +129,15 @@ class DicomSampleMaker:
         if self._recipe.dicom.unit != "stack":
             return [centre]
         frames = []
-        for name in sorted(name for name in raw if name.startswith("slice.")):
-            file = read_dicom(raw[name], self._settings.limits)
-            found = self._frame(file, 0, item)
+        for name, number in zip(_in_place(raw), item.slice_frames, strict=True):
+            if name == "image":
+                frames.append(centre)
+                continue
+            found = self._frame(read_dicom(raw[name], self._settings.limits), number, item)
             if found.values.shape != centre.values.shape:
                 raise SampleError(Reason.BAD_GEOMETRY, "a neighbour has another size")
             frames.append(found)
-        half = len(frames) // 2
-        return [*frames[:half], centre, *frames[half:]]
+        return frames
 
     def _show(self, frame: Frame, placement: Placement, modality: str) -> Shown:
         return show(frame, placement, self._recipe, modality, self._voi)
@@ -145,7 +151,7 @@ class DicomSampleMaker:
         )
 
     def _volume(self, item: PlannedItem, raw: Mapping[str, bytes], file: DicomFile, known: Outcome) -> Sample:
-        volume = make_volume(self._places(raw, file), self._recipe, self._modality, self._voi)
+        volume = make_volume(self._places(item, raw, file), self._recipe, self._modality, self._voi)
         _, height, width = volume.values.shape
         resampled = (height, width) != (file.format.rows, file.format.columns)
         outcome = replace(
@@ -167,10 +173,15 @@ class DicomSampleMaker:
         members = sidecar_members(item, raw, self._settings, {}, _no_mask)
         return self._sample(outcome, volume.values, encode_array(volume.values), members)
 
-    def _places(self, raw: Mapping[str, bytes], first: DicomFile) -> list[tuple[DicomFile, int]]:
+    def _places(
+        self, item: PlannedItem, raw: Mapping[str, bytes], first: DicomFile
+    ) -> list[tuple[DicomFile, int]]:
         """File and frame of every slice of a series, in order of place."""
-        others = [read_dicom(raw[name], self._settings.limits) for name in sorted(raw) if name.startswith("slice.")]
-        return [(file, number) for file in (first, *others) for number in range(file.frames)]
+        names = _in_place(raw)
+        if len(names) == 1:
+            return [(first, number) for number in item.slice_frames]
+        files = (first if name == "image" else read_dicom(raw[name], self._settings.limits) for name in names)
+        return list(zip(files, item.slice_frames, strict=True))
 
     def _sample(self, outcome: Outcome, pixels: NDArray[Any], payload: bytes, members: Mapping[str, bytes]) -> Sample:
         volume = self._recipe.dicom.unit == "volume"
@@ -186,6 +197,12 @@ class DicomSampleMaker:
         )
         counted = pixels.reshape(pixels.shape[0], -1, 1) if volume else pixels
         return Sample(outcome, {self._settings.image_field: payload, **members}, count_levels(counted))
+
+
+def _in_place(raw: Mapping[str, bytes]) -> list[str]:
+    """The fields that are slices of a stack or volume, in order of place: ``slice.-1``, ``image``, ``slice.+1``."""
+    places = {name: int(name.removeprefix("slice.")) for name in raw if name.startswith("slice.")}
+    return sorted([*places, "image"], key=lambda name: places.get(name, 0))
 
 
 def _placed(known: Outcome, placement: Placement, resampler: str) -> Outcome:
