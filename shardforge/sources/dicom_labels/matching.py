@@ -40,10 +40,8 @@ class Matcher:
         """The items that a row names.
 
         Args:
-            words: its identifier; for ``slice`` the patient and the slice number.
+            words: its identifier, "" for none; for ``slice`` the patient and the slice number.
         """
-        if not all(words):
-            return _NOTHING
         match key:
             case "sop":
                 items = self._by_sop.get(words[0])

@@ -152,6 +152,13 @@ def test_a_file_that_two_paths_of_the_table_lead_to_gets_no_label(tmp_path: Path
     assert [item.problem for item in joined.items] == [Reason.BAD_LABEL, None]
 
 
+def test_paths_are_of_no_account_where_uids_are_the_key(tmp_path: Path) -> None:
+    items = [(SliceIds("1.1", path="view1.dcm"),), (SliceIds("1.2", path="view2.dcm"),)]
+    text = "SOPInstanceUID,Path,label\n9.1,p1/view1.dcm,a\n9.2,p2/view1.dcm,b\n1.2,view2.dcm,c\n"
+    joined = join(tmp_path, text, items)
+    assert [(item.label, item.problem) for item in joined.items] == [(None, None), ("c", None)]
+
+
 def test_a_split_that_is_no_name_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="line 2: '1st' in the column 'split' is no name for a split"):
         join(tmp_path, "SOPInstanceUID,split\n1.1,1st\n", sop("1.1"))

@@ -104,6 +104,7 @@ def test_a_class_marked_twice_differently_fails_its_item(tmp_path: Path) -> None
     joined = join(tmp_path, HEMORRHAGE + "ID_38fd7baa0_epidural,1\n", stems("ID_38fd7baa0", "ID_12cadc6af"))
     assert [item.problem for item in joined.items] == [Reason.BAD_LABEL, None]
     assert "'epidural'" in joined.items[0].detail
+    assert joined.items[0].label is None
 
 
 def test_a_mark_that_is_neither_0_nor_1_fails_its_item(tmp_path: Path) -> None:
@@ -154,6 +155,18 @@ def test_columns_of_other_numbers_are_no_findings(tmp_path: Path) -> None:
     joined = join(tmp_path, "image_id,a,b\naa,-1,2\n", stems("aa"), options)
     assert joined.items[0].label == ("-1", "2")
     assert "label_uncertain" not in joined.columns
+
+
+def test_one_column_of_signs_is_no_finding(tmp_path: Path) -> None:
+    joined = join(tmp_path, "image_id,label\naa,-1\nbb,1\n", stems("aa", "bb"))
+    assert [item.label for item in joined.items] == ["-1", "1"]
+
+
+def test_a_finding_that_another_view_is_sure_of_is_not_uncertain(tmp_path: Path) -> None:
+    options = JoinOptions(SourceOptions(label_columns=("a", "b")), multi=True)
+    joined = join(tmp_path, "StudyInstanceUID,a,b\n7,-1,-1\n7,1,\n", [SliceIds("1.1", study="7")], options)
+    assert joined.items[0].label == (1, "")
+    assert joined.items[0].columns["label_uncertain"] == ["b"]
 
 
 def test_views_of_one_study_merge_column_by_column(tmp_path: Path) -> None:
