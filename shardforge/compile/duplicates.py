@@ -89,9 +89,9 @@ def drop_all_but_first(
 ) -> dict[int, int]:
     """Item to drop → the item kept in its place: of every set the first that is usable.
 
-    What takes reading is not known yet: a box or point outside the picture, or a mask or another sidecar that cannot be
-    used, fails the item that was kept, and its set then gives no sample. (Damage of the main file and filters by size
-    would meet every item of the set alike.)
+    What takes reading is not known yet: a box or point outside the picture, or a mask or another sidecar that cannot
+    be used, fails the item that was kept, and its set then gives no sample. (Damage of the main file and filters by
+    size would meet every item of the set alike.)
 
     Args:
         usable: per item, whether nothing is known against it.
