@@ -22,8 +22,8 @@ class Choice:
 
     Attributes:
         voi: the window, its function defined, or the table.
-        source: ``user``, ``preset:NAME``, ``percentile``, ``lut`` (a table of the header), or where the header's
-            window stands: ``frame``, ``shared`` or ``top``.
+        source: ``user``, ``preset:NAME``, ``percentile``, ``lut`` (a table of the header), ``identity`` (grey levels
+            as they are), or where the header's window stands: ``frame``, ``shared`` or ``top``.
         flags: what has to be noted of the sample.
     """
 
@@ -55,12 +55,14 @@ def choose(
     *,
     function: VoiChoice = "auto",
     nonzero: bool = False,
+    shown_bits: int | None = None,
 ) -> tuple[Choice, ...]:
     """Resolves requested windows for one frame.
 
     A window that the user gives counts as it is. ``header`` means the header's VOI tables, then its windows (which
-    are per frame, shared or top-level, as the reader resolved them). Where the header has no such alternative, the
-    range between the default `Percentiles` takes its place, flagged ``NO_WINDOW``.
+    are per frame, shared or top-level, as the reader resolved them). Where the header has no such alternative, values
+    that are grey levels already are shown as they are (``shown_bits``); of others the range between the default
+    `Percentiles` is, flagged ``NO_WINDOW``.
 
     Args:
         values: modality values of the frame, looked at only where percentiles are needed.
@@ -68,8 +70,9 @@ def choose(
         function: forced on every window; VOI tables are no windows and stay. ``auto``: a window of the header keeps
             its own, percentiles are the ends of LINEAR_EXACT, all others are LINEAR.
         nonzero: percentiles leave out zeros too (the background of MR).
+        shown_bits: the values are grey levels of so many bits, as of ultrasound; None: they are measured values.
     """
-    return tuple(_choose(request, meaning, values, mask, function, nonzero) for request in requests)
+    return tuple(_choose(request, meaning, values, mask, function, nonzero, shown_bits) for request in requests)
 
 
 def _choose(
@@ -79,6 +82,7 @@ def _choose(
     mask: NDArray[np.bool_] | None,
     function: VoiChoice,
     nonzero: bool,
+    shown_bits: int | None,
 ) -> Choice:
     if isinstance(request, Given):
         source = "user" if request.preset is None else f"preset:{request.preset}"
@@ -91,6 +95,9 @@ def _choose(
                 return Choice(found, "lut")
             forced = Window(found.center, found.width, function_of(function, found.function))
             return _window(forced, meaning.voi_from)
+        if shown_bits is not None:
+            # LINEAR over the whole range is the identity (PS3.3 C.11.2.1.2.1, note 4).
+            return Choice(Window(float(1 << (shown_bits - 1)), float(1 << shown_bits)), "identity")
         window = percentile_window(values, mask, function=function, nonzero=nonzero)
         return _window(window, "percentile", Flag.NO_WINDOW)
     window = percentile_window(values, mask, request, function=function, nonzero=nonzero)

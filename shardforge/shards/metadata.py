@@ -99,8 +99,8 @@ DICOM: Mapping[str, pa.DataType] = {
 Lists have one entry per channel (``…_position`` and ``…_orientation`` are ImagePositionPatient and
 ImageOrientationPatient). Distances are mm, spacings those of the source, or of a stored volume; ``dicom_depth``
 counts the slices of a volume, ``dicom_affine`` is its affine [3, 4] row by row, from (z, y, x) to mm in patient
-coordinates (LPS); ``dicom_chest_wall`` is the side of a mammogram where it is; ``dicom_valid_rows`` counts the rows of
-a salvaged image that the file has.
+coordinates (LPS); ``dicom_chest_wall`` is the side of a mammogram where it is; ``dicom_valid_rows`` counts the rows
+of a salvaged image that the file has.
 """
 
 

@@ -49,7 +49,7 @@ def find_cut(crop: str, file: DicomFile, frame: Frame, tables: VoiTables) -> Cut
     if crop == "breast":
         if frame.coloured:
             raise SampleError(Reason.UNSUPPORTED, "a breast is looked for in grey images")
-        choices = choose((FromHeader(),), frame.meaning, frame.values, frame.mask)
+        choices = choose((FromHeader(),), frame.meaning, frame.values, frame.mask, shown_bits=frame.shown_bits)
         seen = render(
             frame.values, frame.mask, [choice.voi for choice in choices], tables, inverted=frame.meaning.inverted
         )

@@ -32,6 +32,7 @@ class Frame:
         meaning: of the stored values.
         decoder: who decoded them.
         flags: what was noticed.
+        shown_bits: the values are grey levels of so many bits already, without a rescale; else None.
         valid_rows: rows that the file has; less than H where it ends early and was salvaged.
     """
 
@@ -41,6 +42,7 @@ class Frame:
     decoder: str
     flags: tuple[Flag, ...]
     valid_rows: int
+    shown_bits: int | None = None
 
     @property
     def coloured(self) -> bool:
@@ -77,7 +79,13 @@ def read_frame(
         if mask.all():
             raise SampleError(Reason.CORRUPT, "no pixel has a finite value")
     modality = fill_padding(modality, mask, inverted=meaning.inverted)
-    return Frame(modality, mask, meaning, stored.decoder, _once(flags), stored.valid_rows)
+    return Frame(modality, mask, meaning, stored.decoder, _once(flags), stored.valid_rows, _shown_bits(file, meaning))
+
+
+def _shown_bits(file: DicomFile, meaning: FrameMeaning) -> int | None:
+    """8 unsigned bits without a modality transformation are grey levels for the screen, not measurements."""
+    plain = meaning.modality_lut is None and (meaning.slope, meaning.intercept) == (1.0, 0.0)
+    return 8 if plain and file.format.bits_stored == 8 and not file.format.signed else None
 
 
 def _once(flags: list[Flag]) -> tuple[Flag, ...]:

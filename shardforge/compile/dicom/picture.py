@@ -59,7 +59,15 @@ def show(frame: Frame, placement: Placement, recipe: Recipe, modality: str, tabl
     if recipe.modality_values:
         return Shown(stored_values(values, recipe)[:, :, None])
     mask = _mask(frame, placement)
-    choices = choose(recipe.windows, frame.meaning, values, mask, function=recipe.dicom.voi, nonzero=modality == "MR")
+    choices = choose(
+        recipe.windows,
+        frame.meaning,
+        values,
+        mask,
+        function=recipe.dicom.voi,
+        nonzero=modality == "MR",
+        shown_bits=frame.shown_bits,
+    )
     found = render(
         values,
         mask,
@@ -113,7 +121,7 @@ def _colours(frame: Frame, placement: Placement, recipe: Recipe) -> NDArray[Any]
     explicit = any(isinstance(window, Given) for window in recipe.windows)
     if explicit or recipe.modality_values:
         raise SampleError(Reason.UNSUPPORTED, "a colour image has no modality values to apply a window to")
-    pixels = resize_image(cut_out(frame.values, placement), placement, recipe.resampler, _BLACK)
+    pixels: NDArray[Any] = resize_image(cut_out(frame.values, placement), placement, recipe.resampler, _BLACK)
     if recipe.depth == 16:
         pixels = pixels.astype(np.uint16) * np.uint16(257)
     if recipe.stored_channels != 3:

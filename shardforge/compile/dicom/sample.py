@@ -173,9 +173,7 @@ class DicomSampleMaker:
         members = sidecar_members(item, raw, self._settings, {}, _no_mask)
         return self._sample(outcome, volume.values, encode_array(volume.values), members)
 
-    def _places(
-        self, item: PlannedItem, raw: Mapping[str, bytes], first: DicomFile
-    ) -> list[tuple[DicomFile, int]]:
+    def _places(self, item: PlannedItem, raw: Mapping[str, bytes], first: DicomFile) -> list[tuple[DicomFile, int]]:
         """File and frame of every slice of a series, in order of place."""
         names = _in_place(raw)
         if len(names) == 1:

@@ -83,6 +83,7 @@ def make_volume(
             None,
             function=recipe.dicom.voi,
             nonzero=first_file.modality == "MR",
+            shown_bits=first.shown_bits,
         )
         flat = values.reshape(values.shape[0], -1)
         vois = [choice.voi for choice in choices]
