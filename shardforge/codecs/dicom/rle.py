@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from itertools import pairwise
 from typing import Any
 
 import imagecodecs
@@ -17,6 +19,9 @@ from shardforge.dicom.facts import PixelFormat
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
+_HEADER = 64
+_LONGEST_SIDE = 65536
+
 
 def rle_frame(stream: bytes, pixel_format: PixelFormat) -> tuple[NDArray[Any], str, tuple[Flag, ...]]:
     """The cells of a frame, of any width; 1-bit frames are packed, as native ones are.
@@ -28,9 +33,7 @@ def rle_frame(stream: bytes, pixel_format: PixelFormat) -> tuple[NDArray[Any], s
         SampleError: ``corrupt``.
     """
     size, count = _cells(pixel_format)
-    segments = int.from_bytes(stream[:4], "little")
-    if segments != pixel_format.samples * size:
-        raise SampleError(Reason.CORRUPT, f"{segments} RLE segments, {pixel_format.samples * size} are needed")
+    _check_header(stream, pixel_format.samples * size)
     flags: tuple[Flag, ...] = ()
     decoder = f"imagecodecs {imagecodecs.__version__} dicomrle"
     needed = count * size * pixel_format.samples
@@ -38,12 +41,28 @@ def rle_frame(stream: bytes, pixel_format: PixelFormat) -> tuple[NDArray[Any], s
         content = _imagecodecs(stream, size)
         spare = len(content) - needed
         # A segment may end in a pad byte; among several it would shift those behind it.
-        if spare < 0 or (spare and segments > 1):
+        if spare < 0 or (spare and pixel_format.samples * size > 1):
             raise SampleError(Reason.CORRUPT, f"RLE decodes to {len(content)} bytes, {needed} are needed")
     except SampleError:
         content, flags = pydicom_rle(stream, pixel_format), (Flag.SUSPECT,)
         decoder = f"pydicom {pydicom.__version__} rle"
     return arrange_planes(content, pixel_format), decoder, flags
+
+
+def _check_header(stream: bytes, needed: int) -> None:
+    """One segment behind the other, all of them inside the stream (PS3.5 G.5): decoders read wherever they are sent.
+
+    Raises:
+        SampleError: ``corrupt``, ``truncated``.
+    """
+    if len(stream) < _HEADER:
+        raise SampleError(Reason.TRUNCATED, "the frame ends inside the RLE header")
+    segments, *offsets = struct.unpack_from("<16I", stream)
+    if segments != needed or needed > 15:
+        raise SampleError(Reason.CORRUPT, f"{segments} RLE segments, {needed} are needed")
+    edges = (*offsets[:needed], len(stream))
+    if edges[0] < _HEADER or any(end <= start for start, end in pairwise(edges)):
+        raise SampleError(Reason.CORRUPT, f"RLE segments at {edges}")
 
 
 def _cells(pixel_format: PixelFormat) -> tuple[int, int]:
@@ -66,9 +85,11 @@ def pydicom_rle(stream: bytes, pixel_format: PixelFormat) -> bytes:
     """
     size, count = _cells(pixel_format)
 
+    # pydicom knows no 1-bit RLE: its bytes are decoded, in any shape with sides that it allows.
+    rows = next(side for side in range(1, count + 1) if count % side == 0 and count // side < _LONGEST_SIDE)
     options: dict[str, Any] = {
-        "rows": 1,
-        "columns": count,
+        "rows": rows,
+        "columns": count // rows,
         "samples_per_pixel": pixel_format.samples,
         "photometric_interpretation": "MONOCHROME2" if pixel_format.samples == 1 else "RGB",
         "planar_configuration": 1,

@@ -79,4 +79,4 @@ def is_video(syntax: str) -> bool:
     if syntax.startswith(uncompressed):
         return True
     number = syntax.removeprefix("1.2.840.10008.1.2.4.").split(".")[0]
-    return number.isdigit() and 100 <= int(number) <= 108
+    return number.isascii() and number.isdigit() and 100 <= int(number) <= 108
