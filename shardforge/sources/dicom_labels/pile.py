@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from shardforge.errors import SampleError
@@ -36,9 +37,11 @@ class Joined:
 
 @dataclass(slots=True)
 class Pile:
-    """What the rows so far say about one item; words and values in the order of the rows, each once.
+    """What the rows so far say about one item. There is one per item, so what is empty takes no room.
 
     Attributes:
+        labels: those that differ, in the order of the rows.
+        groups, splits, keys, captions: the first of each, and the first that differs from it.
         marks: class → its mark, in a table with a row per class.
         boxes, box_labels: left, top, right and bottom, and the class of each box.
         uncertain: names of uncertain findings.
@@ -46,17 +49,17 @@ class Pile:
     """
 
     rows: int = 0
-    labels: list[Label] = field(default_factory=list)
+    labels: dict[Label, None] = field(default_factory=dict)
     marks: dict[str, str] = field(default_factory=dict)
     boxes: list[list[float]] = field(default_factory=list)
     box_labels: list[str | None] = field(default_factory=list)
-    uncertain: list[str] = field(default_factory=list)
-    groups: list[str] = field(default_factory=list)
-    splits: list[str] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    captions: list[str] = field(default_factory=list)
+    uncertain: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    captions: tuple[str, ...] = ()
     columns: dict[str, Any] = field(default_factory=dict)
-    differing: set[str] = field(default_factory=set)
+    differing: frozenset[str] = frozenset()
     problem: Reason | None = None
     detail: str = ""
 
@@ -64,6 +67,11 @@ class Pile:
         """Records a problem; the first counts."""
         if self.problem is None:
             self.problem, self.detail = reason, detail
+
+    def label(self, label: Label) -> None:
+        """Takes a row's label; None is none."""
+        if label is not None:
+            self.labels.setdefault(label)
 
     def mark(self, name: str, value: str) -> None:
         """Takes a row about one class."""
@@ -73,24 +81,23 @@ class Pile:
     def column(self, name: str, value: Any) -> None:
         """Takes a cell of a further column."""
         if name in self.columns and self.columns[name] != value:
-            self.differing.add(name)
+            self.differing |= {name}
         self.columns.setdefault(name, value)
 
 
-def add(values: list[Any], value: Any) -> None:
-    """Appends what is not there yet; None is nothing."""
-    if value is not None and value not in values:
-        values.append(value)
+def two(values: tuple[str, ...], value: str | None) -> tuple[str, ...]:
+    """The first value, and the first that differs from it; None is no value."""
+    return values if value is None or value in values or len(values) == 2 else (*values, value)
 
 
-def single(pile: Pile, what: str, values: list[str]) -> str | None:
+def single(pile: Pile, what: str, values: tuple[str, ...]) -> str | None:
     """The one value that the rows agree on; where they do not, the item fails."""
     if len(values) > 1:
         pile.fail(Reason.BAD_LABEL, f"the rows of the item name the {what}s {values[0]!r} and {values[1]!r}")
     return values[0] if values else None
 
 
-def merge_labels(labels: list[Label], *, multi: bool) -> Label:
+def merge_labels(labels: Collection[Label], *, multi: bool) -> Label:
     """One label for an item whose rows have these, each different from the others.
 
     Lists of classes are united, and so are single ones if an item may have several. One value per column is merged
@@ -100,17 +107,14 @@ def merge_labels(labels: list[Label], *, multi: bool) -> Label:
         SampleError: ``bad_label`` if labels contradict each other.
     """
     if len(labels) < 2:
-        return labels[0] if labels else None
+        return next(iter(labels), None)
     if multi or all(isinstance(label, tuple) for label in labels):
-        united: list[Scalar] = []
-        for label in labels:
-            for part in label if isinstance(label, tuple) else (label,):
-                add(united, part)
-        return tuple(united)
-    raise SampleError(Reason.BAD_LABEL, f"the rows of the item have the labels {labels[0]!r} and {labels[1]!r}")
+        united = (part for label in labels for part in (label if isinstance(label, tuple) else (label,)))
+        return tuple(dict.fromkeys(part for part in united if part is not None))
+    raise _contradiction(labels)
 
 
-def merge_vectors(labels: list[Label], *, multi: bool) -> Label:
+def merge_vectors(labels: Collection[Label], *, multi: bool) -> Label:
     """:func:`merge_labels` for labels of several columns, one value each.
 
     Raises:
@@ -121,11 +125,14 @@ def merge_vectors(labels: list[Label], *, multi: bool) -> Label:
 
 
 def _merge_cells(cells: tuple[Scalar, ...], multi: bool) -> Scalar:
-    values: list[Scalar] = []
-    for cell in cells:
-        add(values, None if cell == "" else cell)
+    values = dict.fromkeys(cell for cell in cells if cell != "")
     if len(values) < 2:
-        return values[0] if values else ""
+        return next(iter(values), "")
     if multi and {str(value) for value in values} <= {"0", "1", "0.0", "1.0"}:
-        return next(value for value in values if float(value))
-    raise SampleError(Reason.BAD_LABEL, f"the rows of the item have the labels {values[0]!r} and {values[1]!r}")
+        return max(values, key=float)
+    raise _contradiction(values)
+
+
+def _contradiction(labels: Collection[Label]) -> SampleError:
+    first, second = islice(labels, 2)
+    return SampleError(Reason.BAD_LABEL, f"the rows of the item have the labels {first!r} and {second!r}")

@@ -11,7 +11,7 @@ from shardforge.sources.dicom_labels.boxes import BoxColumns
 from shardforge.sources.dicom_labels.findings import decode_findings
 from shardforge.sources.dicom_labels.keys import split_long
 from shardforge.sources.dicom_labels.options import JoinOptions
-from shardforge.sources.dicom_labels.pile import Pile, add
+from shardforge.sources.dicom_labels.pile import Pile, two
 from shardforge.sources.item import Label
 from shardforge.sources.labels import label_of_cell, label_of_cells, word_of_cell
 from shardforge.sources.meanings import Meanings
@@ -67,10 +67,10 @@ def take_row(
     }
     for pile in piles:
         pile.rows += 1
-        add(pile.splits, split)
-        add(pile.groups, group)
-        add(pile.keys, key)
-        add(pile.captions, caption)
+        pile.splits = two(pile.splits, split)
+        pile.groups = two(pile.groups, group)
+        pile.keys = two(pile.keys, key)
+        pile.captions = two(pile.captions, caption)
         for name, value in values.items():
             pile.column(name, value)
         try:
@@ -89,14 +89,12 @@ def _take_label(layout: Layout, options: JoinOptions, cells: Sequence[Any], word
     elif layout.findings:
         names = [layout.table.columns[place] for place in places]
         label, doubtful = decode_findings([cells[place] for place in places], names, options.uncertain)
-        add(pile.labels, label)
-        for name in doubtful:
-            add(pile.uncertain, name)
+        pile.uncertain += tuple(name for name in doubtful if name not in pile.uncertain)
+        pile.label(label)
     elif len(places) > 1:
-        add(pile.labels, label_of_cells([cells[place] for place in places]))
-    else:
-        single = label_of_cell(cells[places[0]], separator) if places else None
-        add(pile.labels, single)
+        pile.label(label_of_cells([cells[place] for place in places]))
+    elif places:
+        pile.label(label_of_cell(cells[places[0]], separator))
     if layout.boxes is not None:
         names = _names(label_of_cell(cells[places[0]], separator)) if len(places) == 1 else []
         box = layout.boxes.box(cells, names)
