@@ -63,7 +63,7 @@ def read_frame(
     meaning, noticed = frame_meaning(file, number)
     stored = decode_frame(file, number, salvage=options.truncated == "salvage")
     flags = [*file.flags, *noticed, *stored.flags]
-    if checked:
+    if checked and Flag.SALVAGED not in stored.flags:
         flags += [Flag.CROSS_CHECKED] if cross_check(file, number, stored) else []
     if is_colour(file):
         colours, told = frame_to_rgb(file, stored)
