@@ -85,7 +85,7 @@ DICOM: Mapping[str, pa.DataType] = {
     "dicom_clip_low": pa.list_(pa.float32()),
     "dicom_clip_high": pa.list_(pa.float32()),
     "dicom_spacing_row": pa.float32(),
-    "dicom_spacing_column": pa.float32(),
+    "dicom_spacing_col": pa.float32(),
     "dicom_spacing_source": pa.string(),
     "dicom_position": pa.list_(pa.float32()),
     "dicom_orientation": pa.list_(pa.float32()),

@@ -28,7 +28,7 @@ def frame_columns(frame: Frame) -> dict[str, Any]:
     found = {
         "dicom_inverted": meaning.inverted,
         "dicom_spacing_row": row,
-        "dicom_spacing_column": column,
+        "dicom_spacing_col": column,
         "dicom_spacing_source": meaning.spacing_source,
         "dicom_position": _list(meaning.position),
         "dicom_orientation": _list(meaning.orientation),

@@ -50,7 +50,7 @@ class Volume:
             "dicom_depth": self.values.shape[0],
             "dicom_spacing_slice": z,
             "dicom_spacing_row": y,
-            "dicom_spacing_column": x,
+            "dicom_spacing_col": x,
             "dicom_affine": self.grid.affine.ravel().tolist(),
         }
 
