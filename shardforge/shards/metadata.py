@@ -24,7 +24,7 @@ class Outcome:
         width, height, channels: of the stored image, in pixels.
         original_width, original_height: of the source image, upright, in pixels.
         original_format: of the source's content (``jpeg``, ``png``, …).
-        n_frames: frames or pages in the source file.
+        n_frames: frames or pages in the source file; None where it only says that there are several.
         bytes, sha256: size and digest of the main payload.
         source_bytes, source_sha256: size and digest of the main source file.
         sidecar_sha256: one digest over the sidecar files, or None when there are none.
