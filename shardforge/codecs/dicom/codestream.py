@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
+from shardforge.codecs import jxl
 from shardforge.codecs.isobmff import boxes
 from shardforge.codecs.jpeg_segments import APP0, APP14, JPEG_LS, SOS, Layout, frame_of, walk
-from shardforge.codecs import jxl
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
