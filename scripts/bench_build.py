@@ -4,15 +4,18 @@
 
 Pictures are composed of the two photographs that scikit-learn ships: set a of 12 megapixels, set b of 500 x 375; or
 taken from --src. Every contender brings the short side to 256 and stores JPEGs of quality 95. Peers run in virtual
-environments of their own under --cache, made with pip on first use; one that cannot be installed, or fails, is
-reported as missing. The result is a Markdown table.
+environments of their own under --cache, made with pip on first use (FFCV's needs: apt-get install g++ pkg-config
+libopencv-dev libturbojpeg0-dev); one that cannot be installed, or fails, is reported as missing. The
+result is a Markdown table.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import contextlib
 import json
+import math
 import os
 import platform
 import shlex
@@ -20,23 +23,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from scripts.bench.environments import PEERS, MissingError, last_line, python_of  # noqa: E402
-from scripts.bench.pictures import composed, own  # noqa: E402
+from scripts.bench.pictures import DISTINCT, composed, own  # noqa: E402
 from scripts.bench.quality import judge  # noqa: E402
-from scripts.bench.table import Result, Run, table  # noqa: E402
+from scripts.bench.table import REFERENCE, Result, Run, table  # noqa: E402
 from scripts.bench.work import sources  # noqa: E402
 
 OWN = ("shardforge", "bound", "bound_malloc", "bound_full")
 CONTENDERS = (*OWN, *PEERS)
-COUNTS = {"a": 400, "b": 4000}
+COUNTS = {"a": 1200, "b": 16000}
+"""Enough for 20 seconds on two cores, so that starting is a small part of a run."""
+LASTING = 20
+"""Seconds; shorter runs are pointed out."""
 FEW = 8
 """Pictures of the run that tells what starting costs."""
 TIMEOUT = 3600
@@ -54,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pythons[name] = given or (Path(sys.executable) if name in OWN else python_of(name, options.cache))
         except MissingError as error:
             pythons[name] = error
-    report = {}
+    # As pip does when it installs the others.
+    compileall.compile_dir(ROOT / "shardforge", quiet=2)
+    report: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="shardforge-bench-", dir=options.work) as folder:
         work = Path(folder)
         for chosen in ("src",) if options.src else ("a", "b") if options.set == "both" else (options.set,):
@@ -66,11 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if count == 0:
                 print(f"error: no JPEGs in {options.src}", file=sys.stderr)
                 return 2
-            results = _measure(pictures, pythons, work / chosen, options)
-            _print(TITLES[chosen], count, results, options)
-            report[chosen] = {"count": count, "few": FEW, "results": {n: asdict(r) for n, r in results.items()}}
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+            def keep(results: Mapping[str, Result], name: str = chosen, count: int = count) -> None:
+                report[name] = {"count": count, "few": FEW, "results": {n: asdict(r) for n, r in results.items()}}
+                if options.json:
+                    options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+            results = measure(pictures, pythons, work / chosen, options, keep)
+            different = min(count, DISTINCT.get(chosen, count))
+            _print(TITLES[chosen], count, different, results, options)
     return 0
 
 
@@ -94,7 +107,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="PEER=PATH",
         help="an interpreter that has the peer already, instead of an environment of its own",
     )
-    parser.add_argument("--json", type=Path, help="write all measurements to this file")
+    parser.add_argument("--json", type=Path, help="write all measurements to this file, after every run")
     options = parser.parse_args(arguments)
     options.python = dict(options.python)
     return options
@@ -121,10 +134,18 @@ def _python(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _measure(
-    pictures: Path, pythons: Mapping[str, Path | MissingError], work: Path, options: argparse.Namespace
+def measure(
+    pictures: Path,
+    pythons: Mapping[str, Path | MissingError],
+    work: Path,
+    options: argparse.Namespace,
+    keep: Callable[[Mapping[str, Result]], None],
 ) -> dict[str, Result]:
-    """Runs the contenders in turn: all over a few pictures, then ``repeats`` times A B C … over all of them."""
+    """Runs the contenders in turn: all over a few pictures, then ``repeats`` times A B C … over all of them.
+
+    Args:
+        keep: called with the results so far after each of these runs.
+    """
     results = {name: Result() for name in pythons}
     work.mkdir()
     few = own(pictures, FEW, work / "few")
@@ -152,6 +173,7 @@ def _measure(
                         result.quality = result.quality or judge(stored, pictures)
             except (MissingError, ValueError) as error:
                 result.missing, result.runs = str(error), []
+            keep(results)
     return results
 
 
@@ -176,11 +198,21 @@ def _run(name: str, python: Path, pictures: Path, out: Path, workers: int, store
     return Run(**json.loads(answer.splitlines()[-1]))
 
 
-def _print(title: str, count: int, results: Mapping[str, Result], options: argparse.Namespace) -> None:
+def _print(
+    title: str, count: int, different: int, results: Mapping[str, Result], options: argparse.Namespace
+) -> None:
     command = shlex.join(["python", "scripts/bench_build.py", *sys.argv[1:]])
     machine = f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}"
-    print(f"\n{count:,} {title}, {options.workers} workers, medians of {options.repeats}: `{command}` ({machine})\n")
+    repeated = "" if different == count else f" ({different:,} different)"
+    print(f"\n{count:,} {title}{repeated}, {options.workers} workers, medians of {options.repeats}: ", end="")
+    print(f"`{command}` ({machine})\n")
     print(table(results, count, FEW), flush=True)
+    own_runs = results[REFERENCE].runs if REFERENCE in results else []
+    if own_runs and (seconds := min(run.seconds for run in own_runs)) < LASTING:
+        enough = math.ceil(count * LASTING / seconds)
+        print(
+            f"\nA run of {REFERENCE} lasts {seconds:.1f} s, starting included; --count {enough} makes it {LASTING} s."
+        )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from shardforge.dicom_flags import dicom_flags
 from shardforge.errors import ShardforgeError
 
 P = ParamSpec("P")
@@ -92,7 +93,8 @@ def main() -> None:
 @click.option("--resize", metavar="MODE", help="shortest, longest, exact, pad or none.  [shortest]")
 @click.option("--resampler", metavar="FILTER", help="lanczos, bicubic, bilinear or box, antialiased.  [lanczos]")
 @click.option("--enlarge", is_flag=True, default=None, help="Allow images to grow.")
-@click.option("--channels", type=int, metavar="1|3", help="Grey or RGB.  [3]")
+@click.option("--kind", metavar="KIND", help="images or dicom.  [what most files are]")
+@click.option("--channels", type=int, metavar="1|3", help="Grey or RGB.  [3; DICOM: one per window]")
 @click.option("--format", metavar="FORMAT", help="jpg, png, webp, npy or keep.  [jpg]")
 @click.option("--reencode", metavar="WHEN", help="auto, always or never: files that could stay as they are.  [auto]")
 @click.option("--quality", type=int, metavar="N", help="Of jpg and webp, 1 to 100.  [95]")
@@ -126,6 +128,7 @@ def main() -> None:
 @click.option("--seed", type=int, metavar="N", help="Of splitting and shuffling.  [0]")
 @click.option("--keys", metavar="HOW", help="index, stem or column:NAME.  [index]")
 @click.option("--follow-symlinks", is_flag=True, default=None, help="Follow links that leave SRC.")
+@dicom_flags
 @click.option("--workers", type=int, metavar="N", help="Processes.  [one per processor]")
 @click.option("--max-errors", metavar="N|P%", help="Stop beyond so many failures.  [beyond 1% and 10]")
 @click.option("--overwrite", is_flag=True, default=None, help="Remove what an earlier build left in OUT, start anew.")
@@ -153,6 +156,7 @@ def build(
     Example:
       shardforge build photos/ out/ --size 256 --split train=0.9,val=0.1
       shardforge build scans/ out/ --table scans.csv --label finding --group patient
+      shardforge build ct/ out/ --window brain,subdural,bone --format png --split train=0.9,val=0.1
     """
     from shardforge.compile.build import build as compile_dataset
 
@@ -231,3 +235,19 @@ def doctor(as_json: bool) -> int:
     report = diagnose()
     click.echo(json.dumps(report.to_json()) if as_json else "\n".join(report.lines()))
     return 0 if report.ok else 1
+
+
+@main.command(short_help="DICOM window presets.")
+@_json
+@_reporting
+def windows(as_json: bool) -> int:
+    """List the named windows for DICOM with their centers and widths, and what each shows.
+
+    \b
+    Example:
+      shardforge windows
+    """
+    from shardforge.preset_table import preset_lines, presets_as_json
+
+    _show(presets_as_json(), preset_lines(), as_json, silent=False)
+    return 0

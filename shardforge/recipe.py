@@ -10,11 +10,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from shardforge.dicom.windows import Request, parse_windows
 from shardforge.errors import StorageError, UsageError
-from shardforge.sections import BoxOptions, FilterOptions, KeypointOptions, parse_annotation
+from shardforge.sections import BoxOptions, DicomOptions, FilterOptions, KeypointOptions, parse_annotation
 from shardforge.shards.layout import SPLIT_NAME
 from shardforge.shards.tar import is_field
 
@@ -121,6 +121,10 @@ class RunOptions(_Section):
     """Bytes a worker may use beyond what it needs to start."""
     overwrite: bool = False
     """Remove what an earlier build left in OUT and start anew."""
+    key_file: str | None = None
+    """The secret key that identifiers are hashed with; by default one per user, made on first use."""
+    private_map: bool = False
+    """Write beside the key which hash stands for which identifier."""
 
 
 class Recipe(_Section):
@@ -139,9 +143,12 @@ class Recipe(_Section):
     resampler: Literal["lanczos", "bicubic", "bilinear", "box"] = "lanczos"
     """Antialiasing filter, as Pillow names them."""
     enlarge: bool = False
-    channels: Literal[1, 3] = 3
+    kind: Literal["auto", "images", "dicom"] = "auto"
+    """What the source holds; ``auto``: what most of its files are."""
+    channels: Annotated[int, Field(ge=1)] | None = None
+    """1 (grey) or 3 (RGB). Default: 3; of DICOM one for each window, where 3 keeps the colours of colour images."""
     background: tuple[int, int, int] = (255, 255, 255)
-    """RGB under transparent pixels and around padded images."""
+    """RGB under transparent pixels and around padded images (padded DICOM images are black)."""
     format: Literal["jpg", "png", "webp", "npy", "keep"] = "jpg"
     reencode: Literal["auto", "always", "never"] = "auto"
     """Whether a file that has the dataset's format and size already is encoded again; ``never`` fails the others."""
@@ -173,6 +180,7 @@ class Recipe(_Section):
     follow_symlinks: bool = False
     boxes: Annotated[BoxOptions | None, BeforeValidator(parse_annotation)] = None
     keypoints: Annotated[KeypointOptions | None, BeforeValidator(parse_annotation)] = None
+    dicom: DicomOptions = DicomOptions()
     filters: FilterOptions = FilterOptions()
     dedup: Literal["none", "bytes"] = "none"
     """Whether files are compared, so that identical ones stay in one split."""
@@ -204,6 +212,7 @@ class Recipe(_Section):
             raise ValueError("size: not between 1 and 65500 pixels")
         if isinstance(self.size, tuple) and self.resize not in ("exact", "pad"):
             raise ValueError(f"size: width x height needs resize exact or pad, not {self.resize}")
+        self._check_channels()
         if any(not 0 <= level <= 255 for level in self.background):
             raise ValueError("background: three values from 0 to 255")
         if self.depth == 16 and self.format not in ("png", "npy"):
@@ -227,9 +236,66 @@ class Recipe(_Section):
             raise ValueError(f"{needs_table[0]}: names a column, which needs a table")
         return self
 
+    def _check_channels(self) -> None:
+        if self.kind == "images" and self.channels not in (None, 1, 3):
+            raise ValueError(f"channels: 1 or 3, not {self.channels}")
+        if self.kind != "dicom":
+            return
+        made = self._channels_made
+        if self.channels not in (None, made) and (self.channels, made) != (3, 1):
+            raise ValueError(f"channels: {self.channels}, where the windows make {made}")
+        if self.format != "npy" and made not in (1, 3):
+            raise ValueError(f"format: {self.format} holds 1 or 3 channels, and the windows make {made}; use npy")
+        if self.modality_values and (self.format != "npy" or self.depth != 8):
+            raise ValueError("window: none (modality values) needs format npy, and no depth")
+        if self.dicom.unit == "volume" and (self.format != "npy" or len(self.windows) > 1):
+            raise ValueError("unit: volume needs format npy and one window (or none)")
+        if self.dicom.unit == "volume" and {"resize", "size"} & self.model_fields_set and self.resize != "none":
+            raise ValueError("resize: volumes are resampled by spacing")
+        if self.dicom.spacing is not None and self.dicom.unit != "volume":
+            raise ValueError("spacing: goes with unit volume")
+        if self.format == "keep":
+            raise ValueError("format: keep is for ordinary images")
+
+    @property
+    def windows(self) -> tuple[Request, ...]:
+        """The windows of a DICOM build, one per channel; none where modality values are stored."""
+        return parse_windows(self.dicom.window) if self.kind == "dicom" else ()
+
+    @property
+    def modality_values(self) -> bool:
+        """Whether a DICOM build stores modality values instead of windows of them."""
+        return self.kind == "dicom" and not self.windows
+
+    @property
+    def _channels_made(self) -> int:
+        stacked = 2 * self.dicom.neighbours + 1 if self.dicom.unit == "stack" else 1
+        return max(1, len(self.windows)) * stacked
+
+    @property
+    def stored_channels(self) -> int:
+        """Channels of the images; of a volume 1."""
+        return self.channels or (self._channels_made if self.kind == "dicom" else 3)
+
+    def settled(self, kind: Literal["images", "dicom"]) -> Recipe:
+        """The recipe for a source that turned out to hold this kind of file.
+
+        Raises:
+            UsageError: the options do not go together for it.
+        """
+        try:
+            settled = Recipe.model_validate({**self.model_dump(exclude_unset=True), "kind": kind})
+        except ValidationError as error:
+            raise UsageError(_explain(error)) from None
+        update: dict[str, Any] = {"channels": settled.stored_channels}
+        if len(settled.windows) > 1 and "subsampling" not in self.model_fields_set:
+            # Channels that are windows are no colours: halving two of them would blur bone and not brain.
+            update["subsampling"] = "444"
+        return settled.model_copy(update=update)
+
     def identity(self) -> dict[str, Any]:
         """The recipe as plain JSON values, without what may change when a build is resumed and without folders."""
-        content = self.model_dump(mode="json", exclude={"run"})
+        content = self.model_dump(mode="json", exclude={"run", "dicom"} if self.kind == "images" else {"run"})
         content["resize"] = self.effective_resize
         for name in ("table", "split_from"):
             if content[name] is not None:
@@ -238,8 +304,9 @@ class Recipe(_Section):
 
     @property
     def effective_resize(self) -> Literal["shortest", "longest", "exact", "pad", "none"]:
-        """The resize mode, ``none`` where the format is kept."""
-        return "none" if self.format == "keep" else self.resize
+        """The resize mode; ``none`` where the format is kept, and for volumes, whose spacing decides."""
+        volume = self.kind == "dicom" and self.dicom.unit == "volume"
+        return "none" if volume or self.format == "keep" else self.resize
 
 
 def recipe_folder() -> Path:
@@ -270,7 +337,7 @@ def load_recipe(source: str | Path | None, overrides: Mapping[str, Any]) -> Reci
     where = None if source is None else str(source)
     merged: dict[str, Any] = dict(content)
     for name, value in overrides.items():
-        if isinstance(value, Mapping) and name in ("run", "limits", "filters"):
+        if isinstance(value, Mapping) and name in ("run", "limits", "filters", "dicom"):
             merged[name] = {**(merged.get(name) or {}), **value}
         else:
             merged[name] = value
@@ -281,6 +348,9 @@ def load_recipe(source: str | Path | None, overrides: Mapping[str, Any]) -> Reci
 
 
 def _read_yaml(source: str | Path) -> dict[str, Any]:
+    # Here, as worker processes read no YAML.
+    import yaml
+
     path = Path(source)
     if not path.is_file() and path.suffix not in (".yaml", ".yml"):
         path = recipe_folder() / f"{source}.yaml"
@@ -306,6 +376,7 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
 _SECTIONS: dict[str, type[BaseModel]] = {
     "run": RunOptions,
     "limits": LimitOptions,
+    "dicom": DicomOptions,
     "boxes": BoxOptions,
     "keypoints": KeypointOptions,
     "filters": FilterOptions,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from shardforge.dicom.windows import parse_windows
 
 _UNITS, _FRAMES = ("pixels", "relative"), ("upright", "stored")
 
@@ -64,6 +66,69 @@ class FilterOptions(_Section):
     def judges_geometry(self) -> bool:
         """Whether anything but ``where`` is set."""
         return any(value is not None for name, value in self if name != "where")
+
+
+def _parse_spacing(value: Any) -> Any:
+    """``1`` or ``"1.5x1x1"`` (slices x rows x columns) → millimetres."""
+    if isinstance(value, int | float):
+        return (value, value, value)
+    if isinstance(value, str):
+        parts = value.lower().split("x")
+        return tuple(parts * 3 if len(parts) == 1 else parts)
+    return value
+
+
+def _check_window(text: str) -> str:
+    parse_windows(text)
+    return text
+
+
+Millimetres = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class DicomOptions(_Section):
+    """How DICOM files become samples."""
+
+    unit: Literal["slice", "frame", "stack", "volume"] = "slice"
+    """``slice``: every image; ``frame``: every frame of multi-frame objects; ``stack``: a slice with its neighbours
+    as channels; ``volume``: a whole series as one array."""
+    neighbours: Annotated[int, Field(ge=1, le=16)] = 1
+    """Of a stack, on each side."""
+    window: Annotated[str, AfterValidator(_check_window)] = "header"
+    """Center/width (``40/400``), a preset (``lung``), ``header``, ``percentile`` or ``none`` (modality values);
+    several with commas become channels."""
+    voi: Literal["auto", "linear", "linear_exact", "sigmoid"] = "auto"
+    """The function of windows; ``auto``: the file's own for those of the header, ``linear`` for others."""
+    values: Literal["int16", "float32"] = "int16"
+    """How modality values are stored (``window: none``); items that ``int16`` would round fail."""
+    spacing: Annotated[tuple[Millimetres, Millimetres, Millimetres] | None, BeforeValidator(_parse_spacing)] = None
+    """Of volumes, in mm: slices, rows, columns. Default: as they are."""
+    irregular: Literal["fail", "keep"] = "fail"
+    """Volumes and stacks of series with gaps, uneven spacing or a tilted gantry."""
+    crop: Literal["none", "breast", "ultrasound"] = "none"
+    """What is cut out before resizing: the breast of a mammogram, the regions of an ultrasound image."""
+    group_by: Literal["patient", "study", "series", "none"] = "patient"
+    """What stays in one split."""
+    burned_in: Literal["quarantine", "crop", "keep"] = "quarantine"
+    """Images that may show identifying text: filtered; kept where an ultrasound image can be cut to its regions; kept
+    as they are."""
+    truncated: Literal["refuse", "salvage"] = "refuse"
+    """Pixel data that end early: a failed item, or filled up and flagged."""
+    repair: Literal["none", "wrapped"] = "none"
+    """``wrapped``: undo the wrap-around of 12-bit unsigned CT values."""
+    segmentations: bool = True
+    """Whether segmentation objects become masks of the slices they refer to."""
+    identifiers: Literal["hash", "keep"] = "hash"
+    """Patients, studies, series, instances and file names: as keyed hashes, or as they are."""
+    label_key: str | None = None
+    """What the table's rows name: ``sop``, ``series``, ``study``, ``patient``, ``slice`` or ``path``, with the
+    columns (``slice:patient_id,index``). Default: found by the columns' names."""
+    first_slice: Literal[0, 1] = 0
+    """What the table calls the first slice of a series."""
+    uncertain: Literal["ignore", "keep", "positive", "negative"] = "ignore"
+    """What -1 means in label columns of 1, 0, -1 and blanks."""
+    cross_check: Annotated[int, Field(ge=0)] = 0
+    """So many items are decoded by a second decoder as well; those that come out differently fail."""
 
 
 def parse_annotation(value: Any) -> Any:

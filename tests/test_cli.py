@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shardforge.recipe import Recipe, RunOptions
+from shardforge.sections import DicomOptions
 from tests.pictures import class_folders, environment, run
 
 
@@ -182,8 +183,8 @@ def test_every_option_of_a_recipe_is_a_flag_or_known_to_be_none() -> None:
     from shardforge.cli import build
 
     flags = {parameter.name for parameter in build.params}
-    in_files_only = {"background", "classes", "fields", "filters", "limits", "run", "cpu_seconds", "memory"}
-    options = {*Recipe.model_fields, *RunOptions.model_fields} - in_files_only
+    in_files_only = {"background", "classes", "fields", "filters", "limits", "run", "cpu_seconds", "memory", "dicom"}
+    options = {*Recipe.model_fields, *RunOptions.model_fields, *DicomOptions.model_fields} - in_files_only
     assert options - {"damage"} <= flags
     assert {"strict", "keep_suspect"} <= flags
 

@@ -18,6 +18,8 @@ PEERS: dict[str, tuple[str, ...]] = {
     "img2dataset": ("img2dataset",),
 }
 """Peer → what pip installs for it."""
+SYSTEM = {"ffcv": "g++ pkg-config libopencv-dev libturbojpeg0-dev"}
+"""Peer → packages of Debian or Ubuntu that pip needs for it."""
 
 
 class MissingError(Exception):
@@ -42,7 +44,11 @@ def python_of(peer: str, cache: Path) -> Path:
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *PEERS[peer]])
+        try:
+            _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *PEERS[peer]])
+        except MissingError as error:
+            needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
+            raise MissingError(f"{error}{needed}") from None
         complete.touch()
     return python
 

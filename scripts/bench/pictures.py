@@ -17,6 +17,8 @@ Pixels = NDArray[np.uint8]
 
 SIZES = {"a": (4000, 3000), "b": (500, 375)}
 """Width and height of the pictures in a set."""
+DISTINCT = {"a": 400, "b": 4000}
+"""Different pictures in a set; a larger one holds them repeatedly, which takes no more room."""
 _QUALITY = 90
 _SEED = 20
 
@@ -47,13 +49,17 @@ def compose(number: int, width: int, height: int, photos: list[Pixels]) -> Pixel
 
 
 def composed(name: str, count: int, cache: Path) -> Path:
-    """A folder of ``count`` different JPEGs (quality 90, 4:2:0) of a set, made on first use."""
+    """A folder of ``count`` JPEGs (quality 90, 4:2:0) of a set, made on first use; up to :data:`DISTINCT` different
+    ones."""
     folder = cache / "pictures" / f"{name}-{count}-{_SEED}"
     if folder.is_dir():
         return folder
+    if count > DISTINCT[name]:
+        originals = sorted(composed(name, DISTINCT[name], cache).iterdir())
+        return _filled(folder, itertools.islice(itertools.cycle(originals), count))
     photos = photographs()
 
-    def files() -> Iterator[bytes]:
+    def files() -> Iterator[bytes | Path]:
         seen: set[bytes] = set()
         for number in itertools.count():
             data = bytes(
@@ -72,18 +78,25 @@ def own(source: Path, count: int | None, folder: Path) -> Path:
     paths = sorted(path for path in source.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg") and path.is_file())
     folder.mkdir()
     for number, path in enumerate(paths[:count]):
-        target = folder / f"{number:06d}.jpg"
-        try:
-            os.link(path.resolve(), target)
-        except OSError:
-            shutil.copyfile(path, target)
+        _link(path, folder / f"{number:06d}.jpg")
     return folder
 
 
-def _filled(folder: Path, files: Iterator[bytes]) -> Path:
+def _link(path: Path, target: Path) -> None:
+    try:
+        os.link(path.resolve(), target)
+    except OSError:
+        shutil.copyfile(path, target)
+
+
+def _filled(folder: Path, files: Iterator[bytes | Path]) -> Path:
     making = folder.with_name(f"{folder.name}.{os.getpid()}")
     making.mkdir(parents=True)
-    for number, data in enumerate(files):
-        (making / f"{number:06d}.jpg").write_bytes(data)
+    for number, file in enumerate(files):
+        target = making / f"{number:06d}.jpg"
+        if isinstance(file, Path):
+            _link(file, target)
+        else:
+            target.write_bytes(file)
     making.rename(folder)
     return folder

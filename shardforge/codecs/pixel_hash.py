@@ -6,14 +6,13 @@ import zlib
 from typing import Any
 
 import imagecodecs
-import numpy as np
 import numpy.typing as npt
 
 _SMALL = 1 << 16
 """Bytes from which on libdeflate, ten times faster but slow to begin, is worth it; the sums are the same."""
 
 
-def pixel_hash(pixels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]) -> str:
+def pixel_hash(pixels: npt.NDArray[Any]) -> str:
     """16 hex digits; equal for equal pixels of equal shape, on every machine.
 
     The CRC-32 (RFC 1952) of the pixels, going on from 65536 · height + width, and their Adler-32 (RFC 1950). A
@@ -21,9 +20,9 @@ def pixel_hash(pixels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]) -> str:
     finds what is equal among pictures as they come, not against an adversary.
 
     Args:
-        pixels: [H, W, C], C-contiguous.
+        pixels: [H, W, C] or a volume [Z, Y, X], C-contiguous.
     """
-    height, width, _ = pixels.shape
+    height, width = pixels.shape[:2]
     start = (height << 16 ^ width) & 0xFFFFFFFF
     data: Any = pixels  # the stubs leave out that arrays are taken as they are
     if pixels.nbytes < _SMALL:

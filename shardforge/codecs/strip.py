@@ -45,11 +45,13 @@ def strip_metadata(data: bytes, format: str) -> bytes:
 
 
 def holds_only_pixels(data: bytes, format: str) -> bool:
-    """Whether a PNG's compressed pixels are followed by nothing, inside their stream or behind it.
+    """Whether the pixels of a PNG or WebP are followed by nothing, inside their stream or chunk or behind it.
 
-    Decoders pass over such bytes, so they survive :func:`strip_metadata`. True for other formats, whose entropy-coded
-    data have no end of their own that could be checked.
+    Decoders pass over such bytes, so they survive :func:`strip_metadata`. True for JPEG, whose
+    decoder notices them; they then have a flag.
     """
+    if format == "webp":
+        return webp.holds_only_picture(data)
     if format != "png":
         return True
     inflate, size, most = zlib.decompressobj(), 0, 0

@@ -14,6 +14,8 @@ from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
 EXIF_FLAG, XMP_FLAG = 0x08, 0x04
+_SLACK = 8
+"""Bytes; encoders end a picture with up to three that its decoder does not miss."""
 
 
 @dataclass(frozen=True)
@@ -107,3 +109,28 @@ def is_lossless(data: bytes) -> bool:
         if chunk.kind == b"ANMF":
             kinds.update(inner.kind for inner in chunks(data, chunk.payload + 16, chunk.end))
     return b"VP8L" in kinds and b"VP8 " not in kinds
+
+
+def holds_only_picture(data: bytes) -> bool:
+    """Whether a still WebP that decodes has one picture chunk, at most one of each other kind, none that only alpha
+    or animation use, and no bytes behind the picture's own inside its chunk.
+
+    The data of VP8 and VP8L have no length of their own (RFC 6386, 9.5: the last partition takes what is left), but
+    their decoder fails when they end early. So the picture is decoded once more, without its last bytes: if that
+    succeeds, they were none of its. Fewer than 8 bytes go unnoticed, and so do bytes inside an earlier partition.
+    """
+    found = list(chunks(data))
+    kinds = [chunk.kind for chunk in found if chunk.kind in (b"VP8X", b"ICCP", b"VP8 ", b"VP8L")]
+    pictures = [chunk for chunk in found if chunk.kind in (b"VP8 ", b"VP8L")]
+    if len(pictures) != 1 or len(set(kinds)) < len(kinds) or {b"ALPH", b"ANIM", b"ANMF"} & {c.kind for c in found}:
+        return False
+    if any(chunk.kind == b"VP8X" and chunk.end - chunk.payload != 10 for chunk in found):
+        return False
+    (picture,) = pictures
+    body = data[picture.payload : picture.end - _SLACK]
+    content = b"WEBP" + picture.kind + struct.pack("<I", len(body)) + body + b"\0" * (len(body) & 1)
+    try:
+        attempt(lambda: imagecodecs.webp_decode(b"RIFF" + struct.pack("<I", len(content)) + content))
+    except SampleError:
+        return True
+    return False

@@ -7,7 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from shardforge.geometry.annotations import Floats, move_boxes, move_points, plain_numbers, read_boxes, read_points
+from shardforge.errors import SampleError
+from shardforge.geometry.annotations import (
+    Floats,
+    check_areas,
+    move_boxes,
+    move_points,
+    plain_numbers,
+    read_boxes,
+    read_points,
+)
 from shardforge.geometry.resize import Placement
 from shardforge.recipe import Recipe
 from shardforge.sections import BoxOptions, KeypointOptions
@@ -50,6 +59,24 @@ def place_annotations(
         else:
             placed[role] = plain_numbers(_points(cell, recipe.keypoints, placement, orientation))
     return placed
+
+
+def well_formed(columns: Mapping[str, Any], recipe: Recipe) -> bool:
+    """Whether an item's boxes and keypoints are all right as far as can be told without its image: their form, finite
+    numbers, and areas.
+
+    Args:
+        columns: the item's cells by the table's names.
+    """
+    cells = {role: columns.get(column) for role, column in wanted_columns(recipe).items()}
+    try:
+        if cells.get("boxes") is not None and recipe.boxes is not None:
+            check_areas(read_boxes(cells["boxes"]), recipe.boxes.format)
+        if cells.get("keypoints") is not None and recipe.keypoints is not None:
+            read_points(cells["keypoints"], recipe.keypoints.format)
+    except SampleError:
+        return False
+    return True
 
 
 def _boxes(cell: Any, options: BoxOptions | None, placement: Placement, orientation: int) -> Floats:

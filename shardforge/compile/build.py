@@ -14,14 +14,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-import pyarrow.compute as pc
-
 from shardforge.compile import plan
 from shardforge.compile.commit import commit
 from shardforge.compile.duplicates import Duplicates, find_duplicates
 from shardforge.compile.engines.local import Failure, Progress, WorkerPool
 from shardforge.compile.existing import find_existing
-from shardforge.compile.frames import expand_frames
+from shardforge.compile.listing import Listing, list_source
 from shardforge.compile.options import BuildOptions, resolve
 from shardforge.compile.plan import Draft
 from shardforge.compile.progress import Console, Reporter, Silent
@@ -31,10 +29,12 @@ from shardforge.compile.report import (
     SplitReport,
     count_unknown,
     describe_plan,
+    empty_splits,
     split_reports,
 )
+from shardforge.compile.series_table import series_records
+from shardforge.compile.shard_task import ShardTask
 from shardforge.compile.staging import PlanRecord, ShardResult, Staging
-from shardforge.compile.task import ShardTask
 from shardforge.compile.tolerance import allowed_failures, check_failures
 from shardforge.compile.trial import measure_sample
 from shardforge.compile.versions import library_versions
@@ -46,7 +46,7 @@ from shardforge.shards.catalogue import FILTERS, Reason, Status
 from shardforge.shards.layout import MANIFEST, is_own_file, parquet_path
 from shardforge.shards.manifest import Manifest
 from shardforge.sources.item import UnknownFile
-from shardforge.sources.scan import Scan, SourceOptions, scan
+from shardforge.sources.scan import Scan
 from shardforge.storage import FolderLock, explain
 
 
@@ -88,20 +88,23 @@ def build(
 def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run: bool) -> BuildReport:
     began = time.monotonic()
     _check_folders(source, out)
-    found = expand_frames(scan(source, _source_options(recipe)), source, recipe)
-    draft = plan.draft(found, recipe, _duplicates(source, found, recipe, reporter))
-    for line in describe_plan(draft, found.unknown):
+    listing = list_source(source, out, recipe, reporter)
+    found, recipe, key_file = listing.scan, listing.recipe, listing.key_file
+    duplicates = _duplicates(source, found, recipe, reporter)
+    draft = plan.draft(found, recipe, duplicates, listing.conceal, listing.privacy)
+    for line in describe_plan(draft, found.unknown, listing.series):
         reporter.say(line)
     if dry_run:
-        return _dry_run(source, out, draft, found, reporter, began)
+        return _dry_run(source, out, draft, found, key_file, reporter, began)
+    listing.write_private_map((source, out))
     staging = Staging.of(out)
     if (out / MANIFEST).exists() and not staging.folder.exists() and not recipe.run.overwrite:
         # Before anything is written: a finished dataset may be read-only.
-        existing = find_existing(source, out, draft, found.items, reporter)
+        existing = find_existing(out, draft, found.items, listing.digest, reporter)
         if isinstance(existing, Manifest):
             return _up_to_date(out, draft, found, existing, began)
     with _held(out, reporter) as lock:
-        existing = find_existing(source, out, draft, found.items, reporter)
+        existing = find_existing(out, draft, found.items, listing.digest, reporter)
         if isinstance(existing, Manifest) and not recipe.run.overwrite:
             return _up_to_date(out, draft, found, existing, began)
         with closing(_pool(recipe.run, staging, lock)) as pool:
@@ -111,15 +114,15 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
             else:
                 _clear(out, staging)
                 reporter.say("measuring how large samples come out")
-                shards = plan.cut(draft, measure_sample(source, draft, staging, pool, recipe.run))
+                shards = plan.cut(draft, measure_sample(source, draft, staging, pool, recipe.run, key_file))
                 record = staging.write_plan(draft, shards, library_versions())
-            results, resumed = _run(source, out, staging, record, pool, recipe.run, reporter)
+            results, resumed = _run(source, out, staging, record, pool, recipe.run, key_file, reporter)
         repeated = warn_of_repeated_pixels(out, record.shards_by_split())
         for line in repeated:
             reporter.say(f"warning: {line}")
         draft = replace(draft, warnings=(*draft.warnings, *repeated))
         seconds = time.monotonic() - began
-        manifest = commit(out, staging, record, results, _build_record(recipe, draft, found, results, seconds))
+        manifest = commit(out, staging, record, results, _build_record(listing, draft, results, seconds))
     return _report("complete", out, draft, found, split_reports(manifest), results, began, resumed)
 
 
@@ -139,22 +142,6 @@ def _check_folders(source: Path, out: Path) -> None:
         raise UsageError("the source folder lies inside the output folder", where=out, todo="Choose another place.")
     if out.exists() and not out.is_dir():
         raise UsageError("exists and is not a folder", where=out)
-
-
-def _source_options(recipe: Recipe) -> SourceOptions:
-    return SourceOptions(
-        table=None if recipe.table is None else Path(recipe.table),
-        path_column=recipe.path,
-        label_columns=recipe.label,
-        group_column=recipe.group,
-        split_column=recipe.split_column,
-        caption_column=recipe.caption,
-        mask_column=recipe.mask,
-        key_column=recipe.keys.partition(":")[2] or None,
-        label_separator=recipe.label_separator,
-        follow_symlinks=recipe.follow_symlinks,
-        fields=recipe.fields,
-    )
 
 
 @contextmanager
@@ -204,6 +191,7 @@ def _run(
     record: PlanRecord,
     pool: WorkerPool,
     run: RunOptions,
+    key_file: str | None,
     reporter: Reporter,
 ) -> tuple[dict[str, ShardResult], int]:
     """Runs the tasks that are not done. Returns all results, and the number of items done before."""
@@ -211,7 +199,7 @@ def _run(
     finished = {name: result for name, result in results.items() if result is not None}
     where = (str(staging.folder.resolve()), str(source.resolve()), str(out.resolve()))
     tasks = [
-        ShardTask(where[0], number, shard.name, where[1], where[2], run.cpu_seconds)
+        ShardTask(where[0], number, shard.name, where[1], where[2], run.cpu_seconds, key_file=key_file)
         for number, shard in enumerate(record.shards)
         if shard.name not in finished
     ]
@@ -240,11 +228,13 @@ def _items(result: ShardResult) -> int:
     return result.samples + result.failed + result.filtered + result.skipped
 
 
-def _dry_run(source: Path, out: Path, draft: Draft, found: Scan, reporter: Reporter, began: float) -> BuildReport:
+def _dry_run(
+    source: Path, out: Path, draft: Draft, found: Scan, key_file: str | None, reporter: Reporter, began: float
+) -> BuildReport:
     with tempfile.TemporaryDirectory(prefix="shardforge-") as folder:
         staging = Staging(Path(folder))
         with closing(WorkerPool(1, staging.folder, draft.recipe.run.memory)) as pool:
-            sample_bytes = measure_sample(source, draft, staging, pool, draft.recipe.run)
+            sample_bytes = measure_sample(source, draft, staging, pool, draft.recipe.run, key_file)
     shards = Counter(shard.split for shard in plan.cut(draft, sample_bytes))
     splits = {
         name: SplitReport(items=items, shards=shards[name], bytes=items * sample_bytes)
@@ -253,7 +243,7 @@ def _dry_run(source: Path, out: Path, draft: Draft, found: Scan, reporter: Repor
     for name, split in splits.items():
         reporter.say(f"{name}: {split.items:,} items, {split.shards:,} shards")
     total = sum(split.bytes for split in splits.values())
-    problems = pc.value_counts(draft.rows["problem"].drop_null()).to_pylist()
+    problems = draft.rows["problem"].drop_null().value_counts().to_pylist()
     known = {Reason(entry["values"]): entry["counts"] for entry in problems}
     return replace(
         _report("planned", out, draft, found, splits, {}, began, 0),
@@ -299,7 +289,7 @@ def _report(
         resumed=resumed,
         seconds=round(time.monotonic() - began, 3),
         notes=draft.notes,
-        warnings=draft.warnings,
+        warnings=(*draft.warnings, *(() if status == "planned" else empty_splits(splits))),
     )
 
 
@@ -308,7 +298,7 @@ def _most_common(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _build_record(
-    recipe: Recipe, draft: Draft, found: Scan, results: Mapping[str, ShardResult], seconds: float
+    listing: Listing, draft: Draft, results: Mapping[str, ShardResult], seconds: float
 ) -> dict[str, Any]:
     read = sum(result.source_bytes for result in results.values())
     return {
@@ -316,12 +306,13 @@ def _build_record(
         "seconds": round(seconds, 3),
         "host": platform.node(),
         "python": platform.python_version(),
-        "workers": _workers(recipe.run),
+        "workers": _workers(listing.recipe.run),
         "versions": library_versions(),
         "source_bytes": read,
         "samples_per_second": round(draft.rows.num_rows / max(seconds, 1e-9), 1),
         "input_times": draft.inputs.times,
-        "unknown_files": [asdict(file) for file in _readable(found.unknown)],
+        "unknown_files": [asdict(file) for file in _readable(listing.scan.unknown)],
+        "series": series_records(listing.series),
         "warnings": list(draft.warnings),
     }
 

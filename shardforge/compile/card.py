@@ -6,6 +6,7 @@ from shardforge.shards.manifest import Manifest
 
 _MEANING = {
     "image": "the image",
+    "volume": "the volume, [Z, Y, X]",
     "class": "class id, an ASCII integer",
     "mask": "label picture, sized and placed like the image",
     "text": "text, UTF-8",

@@ -25,7 +25,7 @@ def user_columns(
         if name not in found:
             told = f"its further columns: {', '.join(found)}" if found else "it has no further columns"
             raise UsageError(f"{role}: the source has no column {name!r} for them; {told}")
-    taken = {*reserved, "problem", "detail", "caption", "files", "frames", "planned_sha256"}
+    taken = {*reserved, "problem", "detail", "caption", "files", "frames", "planned_sha256", "crop", "cross_check"}
     targets = {}
     annotations = {}
     for name in sorted(found, key=lambda name: name not in roles):

@@ -47,6 +47,7 @@ def commit(
         inputs=InputInfo(record.items, record.inputs),
         splits=splits,
         groups={split: tuple(digests) for split, digests in record.groups.items()},
+        privacy=record.privacy,
     ).with_fingerprint()
     write_durably(out / CARD, card(manifest).encode("utf-8"))
     write_durably(out / BUILD_RECORD, json.dumps(build_record, indent=1, sort_keys=True).encode() + b"\n")

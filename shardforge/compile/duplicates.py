@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shardforge.compile.inputs import hash_file
 from shardforge.compile.progress import Reporter
+from shardforge.compile.source_file import hash_source
 from shardforge.sources.item import Item
 
 _THREADS = 8
@@ -76,7 +76,7 @@ def _hash_all(
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
         for start in range(0, len(paths), _AT_ONCE):
             part = paths[start : start + _AT_ONCE]
-            for path, digest in zip(part, threads.map(lambda path: hash_file(root / path), part), strict=True):
+            for path, digest in zip(part, threads.map(lambda path: hash_source(root, path), part), strict=True):
                 found[path] = digest
                 read += sizes[path]
                 reporter.update(len(found), 0, read)
@@ -88,6 +88,10 @@ def drop_all_but_first(
     duplicates: Duplicates, usable: Sequence[bool], open_to_drop: Sequence[bool]
 ) -> dict[int, int]:
     """Item to drop → the item kept in its place: of every set the first that is usable.
+
+    What takes reading is not known yet: a box or point outside the picture, or a mask or another sidecar that cannot
+    be used, fails the item that was kept, and its set then gives no sample. (Damage of the main file and filters by
+    size would meet every item of the set alike.)
 
     Args:
         usable: per item, whether nothing is known against it.
@@ -144,7 +148,7 @@ def duplicate_warnings(
         if found:
             one, two = found[0]
             count = f"{len(found):,} set{'s' * (len(found) != 1)} of identical files"
-            example = f"{items[one].source} is {values[one]!r}, {items[two].source} {values[two]!r}"
+            example = f"{items[one].shown} is {values[one]!r}, {items[two].shown} {values[two]!r}"
             yield f"{count} whose {what} {verb}; for one, {example}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,19 @@ from shardforge.shards.manifest import Manifest
 from shardforge.sources.item import Item
 
 _TODO = "Use --overwrite to start anew, or choose another output folder."
+Digest = Callable[[str], str | None]
 _RECORDED = ["source", "source_sha256", "sidecar_sha256"]
 
 
 def find_existing(
-    source: Path, out: Path, draft: Draft, items: Sequence[Item], reporter: Reporter
+    out: Path, draft: Draft, items: Sequence[Item], digest: Digest, reporter: Reporter
 ) -> Manifest | PlanRecord | None:
     """What can be kept: a finished dataset of the same plan, an unfinished build of it, or nothing.
 
     With ``overwrite``, what differs is no obstacle, but an unfinished build of the same plan is still resumed.
+
+    Args:
+        digest: of a source file at a path, as rows have it; None when it cannot be read.
 
     Raises:
         UsageError: what lies in OUT was made with another recipe or from other inputs, or is no dataset at all.
@@ -39,11 +43,11 @@ def find_existing(
     try:
         if (out / MANIFEST).exists():
             manifest = Manifest.read(out)
-            _compare_finished(source, out, manifest, draft, items, reporter)
+            _compare_finished(out, manifest, draft, items, digest, reporter)
             return manifest
         if Staging.of(out).has_plan:
             record = Staging.of(out).read_plan()
-            _compare_unfinished(source, out, record, draft, items, reporter)
+            _compare_unfinished(out, record, draft, items, digest, reporter)
             return record
     except (UsageError, StorageError, DamagedError) as error:
         if overwrite:
@@ -64,22 +68,24 @@ def find_existing(
 
 
 def _compare_finished(
-    source: Path, out: Path, manifest: Manifest, draft: Draft, items: Sequence[Item], reporter: Reporter
+    out: Path, manifest: Manifest, draft: Draft, items: Sequence[Item], digest: Digest, reporter: Reporter
 ) -> None:
     shards = [shard.name for split in manifest.splits.values() for shard in split.shards]
     _refuse_other_recipe(out, manifest.recipe, draft)
+    _refuse_other_key(out, manifest.privacy, draft)
     if manifest.inputs.sha256 != draft.inputs.content:
         raise UsageError(_changed(explain_difference(_rows(out, shards), items)), where=out, todo=_TODO)
     _refuse_other_groups(out, manifest.groups, draft)
     _refuse_missing_files(out, manifest)
     if _recorded_times(out) != draft.inputs.times:
-        _refuse_other_contents(source, out, shards, items, reporter)
+        _refuse_other_contents(out, shards, items, digest, reporter)
 
 
 def _compare_unfinished(
-    source: Path, out: Path, record: PlanRecord, draft: Draft, items: Sequence[Item], reporter: Reporter
+    out: Path, record: PlanRecord, draft: Draft, items: Sequence[Item], digest: Digest, reporter: Reporter
 ) -> None:
     _refuse_other_recipe(out, record.recipe, draft)
+    _refuse_other_key(out, record.privacy, draft)
     if record.inputs != draft.inputs.content:
         rows = Staging.of(out).rows()
         sizes = [
@@ -90,7 +96,7 @@ def _compare_unfinished(
     _refuse_other_groups(out, record.groups, draft)
     if record.times != draft.inputs.times:
         done = [shard.name for shard in record.shards if Staging.of(out).read_done(shard.name, out) is not None]
-        _refuse_other_contents(source, out, done, items, reporter)
+        _refuse_other_contents(out, done, items, digest, reporter)
     if record.versions != library_versions():
         changed = sorted(set(record.versions.items()) ^ set(library_versions().items()))
         names = ", ".join(dict.fromkeys(name for name, _ in changed))
@@ -107,6 +113,15 @@ def _refuse_other_recipe(out: Path, old: Mapping[str, Any], draft: Draft) -> Non
     if names:
         told = ", ".join(f"{name} {json.dumps(old.get(name))} -> {json.dumps(new.get(name))}" for name in names)
         raise UsageError(f"was built with another recipe: {told}", where=out, todo=_TODO)
+
+
+def _refuse_other_key(out: Path, old: Mapping[str, str], draft: Draft) -> None:
+    if old != draft.privacy:
+        raise UsageError(
+            "was built with another identity key",
+            where=out,
+            todo="Name that one with --key-file; or start anew with --overwrite, or in another output folder.",
+        )
 
 
 def _refuse_other_groups(out: Path, old: Mapping[str, Sequence[str]], draft: Draft) -> None:
@@ -132,13 +147,13 @@ def _refuse_missing_files(out: Path, manifest: Manifest) -> None:
 
 
 def _refuse_other_contents(
-    source: Path, out: Path, shards: Sequence[str], items: Sequence[Item], reporter: Reporter
+    out: Path, shards: Sequence[str], items: Sequence[Item], digest: Digest, reporter: Reporter
 ) -> None:
     """Modification times differ while names and sizes agree: only the bytes themselves can tell."""
     reporter.say("modification times of inputs have changed; comparing their contents")
-    by_source = {item.source: item for item in items}
+    by_source = {item.shown: item for item in items}
     rows = (row for shard in shards for row in metadata.read(parquet_path(out, shard), _RECORDED).to_pylist())
-    for name in contents_differ(source, rows, by_source):
+    for name in contents_differ(digest, rows, by_source):
         raise UsageError(_changed(f"the content of {name} has changed"), where=out, todo=_TODO)
 
 

@@ -24,7 +24,8 @@ def plan_fields(items: Sequence[Item], recipe: Recipe, label: LabelInfo) -> dict
         UsageError: two members of one name, or sources of several formats where the format is to be kept.
     """
     image = _kept_format(items) if recipe.format == "keep" else recipe.format
-    fields = {image: FieldInfo("image")}
+    volume = recipe.kind == "dicom" and recipe.dicom.unit == "volume"
+    fields = {image: FieldInfo("volume" if volume else "image")}
     if label.kind == "class":
         fields["cls"] = FieldInfo("class")
     usable = [item for item in items if item.problem is None]
@@ -44,7 +45,8 @@ def plan_fields(items: Sequence[Item], recipe: Recipe, label: LabelInfo) -> dict
 
 
 def _sidecars(item: Item) -> Iterable[str]:
-    names = {name for name in item.files if name != "image"}
+    # The slices of a stack or volume are parts of its image.
+    names = {name for name in item.files if name != "image" and not name.startswith("slice.")}
     return names | {"txt"} if item.caption is not None else names
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,23 @@ class InputDigests:
     times: str
 
 
-def digest_inputs(items: Iterable[Item]) -> InputDigests:
-    """Digests of the items, which are sorted already."""
+def digest_inputs(items: Iterable[Item], conceal: Callable[[str], str] | None = None) -> InputDigests:
+    """Digests of the items, which are sorted already.
+
+    Args:
+        conceal: what stands for names of files and groups, where nobody shall be able to try them out.
+    """
     content, times = hashlib.sha256(), hashlib.sha256()
+    hide = conceal or str
     for item in items:
         files = sorted(item.files.items())
         described = [
-            item.source,
+            item.shown,
             item.frame,
             item.frames,
-            [[field, file.path, file.size] for field, file in files],
+            [[field, hide(file.path), file.size] for field, file in files],
             item.label,
-            item.group,
+            None if item.group is None else hide(item.group),
             item.split,
             item.key,
             item.caption,
@@ -70,10 +75,13 @@ def hash_file(path: Path) -> str | None:
         return None
 
 
-def contents_differ(root: Path, recorded: Iterable[Mapping[str, Any]], items: Mapping[str, Item]) -> Iterator[str]:
+def contents_differ(
+    digest: Callable[[str], str | None], recorded: Iterable[Mapping[str, Any]], items: Mapping[str, Item]
+) -> Iterator[str]:
     """Sources whose bytes are no longer what was compiled; for when only modification times differ.
 
     Args:
+        digest: of the file at a path, as rows have it; None when it cannot be read.
         recorded: rows with ``source``, ``source_sha256`` and ``sidecar_sha256`` of what has been compiled; files
             that could not be read then have no digest and are passed over.
         items: source → item now.
@@ -86,10 +94,10 @@ def contents_differ(root: Path, recorded: Iterable[Mapping[str, Any]], items: Ma
             continue
         checked.add(seen)
         item = items[row["source"]]
-        paths = {field: root / file.path for field, file in item.files.items()}
+        paths = {field: file.path for field, file in item.files.items()}
         main = paths.pop("image", None)
-        found = None if main is None else hash_file(main)
-        sidecars = sidecar_digest({field: hash_file(path) or "" for field, path in paths.items()})
+        found = None if main is None else digest(main)
+        sidecars = sidecar_digest({field: digest(path) or "" for field, path in paths.items()})
         if (found, sidecars) != (row["source_sha256"], row["sidecar_sha256"]):
             yield row["source"]
 
@@ -101,7 +109,7 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
         old: rows with ``source``, ``source_bytes`` and ``label_name``, nulls where unknown.
     """
     before = {row["source"]: row for row in old.to_pylist()}
-    now = {item.source: item for item in items}
+    now = {item.shown: item for item in items}
     parts = [
         _count("added", [source for source in now if source not in before]),
         _count("removed", [source for source in before if source not in now]),
@@ -114,7 +122,7 @@ def explain_difference(old: pa.Table, items: Sequence[Item]) -> str:
 
 def _reframed(old: pa.Table, items: Sequence[Item]) -> list[str]:
     """Sources that had and have items, but not as many."""
-    before, now = Counter(old["source"].to_pylist()), Counter(item.source for item in items)
+    before, now = Counter(old["source"].to_pylist()), Counter(item.shown for item in items)
     return [source for source, count in now.items() if before[source] not in (0, count)]
 
 

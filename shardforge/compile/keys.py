@@ -28,7 +28,7 @@ def assign_keys(
     if not recipe.keys.startswith("column:"):
         for index, i in enumerate(order):
             number = f"{index:09d}"
-            keys[i] = number if recipe.keys == "index" else f"{_clean_stem(items[i].source)}-{number}"
+            keys[i] = number if recipe.keys == "index" else f"{_clean_stem(items[i].shown)}-{number}"
         return keys, problems
     longest = MAX_NAME - 1 - max(len(name) for name in fields)
     taken: set[str] = set()

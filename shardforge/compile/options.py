@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from shardforge.recipe import LimitOptions, Recipe, RunOptions, load_recipe
-from shardforge.sections import FilterOptions
+from shardforge.recipe import Recipe, RunOptions, load_recipe
+from shardforge.sections import DicomOptions, FilterOptions
 
 
 class BuildOptions(TypedDict, total=False):
@@ -17,6 +17,7 @@ class BuildOptions(TypedDict, total=False):
     resize: str
     resampler: str
     enlarge: bool
+    kind: str
     channels: int
     background: tuple[int, int, int]
     format: str
@@ -46,6 +47,25 @@ class BuildOptions(TypedDict, total=False):
     min_aspect: float
     max_aspect: float
     where: str
+    dicom: Mapping[str, Any]
+    unit: str
+    neighbours: int
+    window: str
+    voi: str
+    values: str
+    spacing: float | str | tuple[float, float, float]
+    irregular: str
+    crop: str
+    group_by: str
+    burned_in: str
+    truncated: str
+    repair: str
+    segmentations: bool
+    identifiers: str
+    label_key: str
+    first_slice: int
+    uncertain: str
+    cross_check: int
     dedup: str
     duplicates: str
     split: str | Mapping[str, float]
@@ -67,8 +87,11 @@ class BuildOptions(TypedDict, total=False):
     cpu_seconds: int
     memory: int | str
     overwrite: bool
+    key_file: str | Path
+    private_map: bool
 
 
+_SECTIONS = ("run", "limits", "filters", "dicom")
 _LIMITS = {
     "max_pixels": "pixels",
     "max_frames": "frames",
@@ -90,16 +113,18 @@ def resolve(recipe: str | Path | Recipe | None, options: BuildOptions) -> Recipe
             overrides.setdefault("run", {})[name] = plain
         elif name in FilterOptions.model_fields:
             overrides["filters"] = {**overrides.get("filters", {}), name: plain}
+        elif name in DicomOptions.model_fields:
+            overrides["dicom"] = {**overrides.get("dicom", {}), name: plain}
         elif name in _LIMITS:
             overrides.setdefault("limits", {})[_LIMITS[name]] = plain
-        elif name == "filters":
+        elif name in ("filters", "dicom"):
             overrides[name] = {**value, **overrides.get(name, {})}  # type: ignore[dict-item]
         else:
             overrides[name] = plain
     if isinstance(recipe, Recipe):
-        overrides = {**recipe.model_dump(exclude_unset=True, exclude={"run", "limits", "filters"}), **overrides}
-        for section, kind in (("run", recipe.run), ("limits", recipe.limits), ("filters", recipe.filters)):
-            assert isinstance(kind, RunOptions | LimitOptions | FilterOptions)
-            overrides[section] = {**kind.model_dump(exclude_unset=True), **overrides.get(section, {})}
+        overrides = {**recipe.model_dump(exclude_unset=True, exclude=set(_SECTIONS)), **overrides}
+        for section in _SECTIONS:
+            given = getattr(recipe, section).model_dump(exclude_unset=True)
+            overrides[section] = {**given, **overrides.get(section, {})}
         recipe = None
     return load_recipe(recipe, overrides)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
+from shardforge.compile.annotations import well_formed
 from shardforge.compile.columns import user_columns
 from shardforge.compile.duplicates import Duplicates, drop_all_but_first, duplicate_warnings, joined_groups
 from shardforge.compile.fields import missing_field, plan_fields, required_fields
@@ -22,6 +24,7 @@ from shardforge.compile.filters import excluded_by_where
 from shardforge.compile.inputs import InputDigests, digest_inputs
 from shardforge.compile.keys import assign_keys
 from shardforge.compile.labels import Labelling, label_items, strata
+from shardforge.compile.planned_item import PlannedShard
 from shardforge.compile.split import freeze, hash_split, keyed_hash, stratified_split
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
@@ -40,16 +43,6 @@ _SHARDS, _SHARED_FROM = 8, 64
 
 
 @dataclass(frozen=True)
-class PlannedShard:
-    """One shard task: rows ``start`` to ``stop`` of the plan."""
-
-    name: str
-    split: str
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True)
 class Draft:
     """The plan but for its cutting into shards, which needs to know how large samples come out.
 
@@ -60,6 +53,7 @@ class Draft:
         groups: split → digests of its groups, where they are frozen.
         balance: class name → split → items that are not filtered already; empty unless labels are classes.
         annotations: ``boxes`` or ``keypoints`` → the column for them; the user's own has ``_original`` appended.
+        privacy: as in the manifest.
         notes, warnings: for people.
     """
 
@@ -77,17 +71,26 @@ class Draft:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     annotations: dict[str, str]
+    privacy: dict[str, str]
 
     @property
     def image_field(self) -> ImageField:
-        return cast(ImageField, next(name for name, info in self.fields.items() if info.kind == "image"))
+        return cast(ImageField, next(name for name, info in self.fields.items() if info.kind in ("image", "volume")))
 
 
-def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> Draft:
+def draft(
+    scan: Scan,
+    recipe: Recipe,
+    duplicates: Duplicates | None = None,
+    conceal: Callable[[str], str] | None = None,
+    privacy: Mapping[str, str] | None = None,
+) -> Draft:
     """Plans the items of a scan.
 
     Args:
         duplicates: identical files among the items, if the recipe asks for them.
+        conceal: what stands for names of files and groups in digests that others can read; None: they themselves.
+        privacy: as in the manifest.
 
     Raises:
         UsageError: a split that comes out empty, classes that the recipe does not know, a format that cannot be
@@ -95,7 +98,7 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
     """
     items = scan.items
     duplicates = duplicates or Duplicates()
-    digests = digest_inputs(items)
+    digests = digest_inputs(items, conceal)
     digests = replace(digests, content=duplicates.digest(digests.content))
     from_folders = scan.layout in ("class folders", "split folders")
     labelling = label_items(items, recipe, from_folders=from_folders)
@@ -107,7 +110,7 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
         labelling = label_items(kept, recipe, from_folders=from_folders)
     fields = plan_fields([item for item, out in zip(items, excluded, strict=True) if not out], recipe, labelling.info)
     groups = joined_groups(items, duplicates)
-    splits, frozen = _split(items, labelling, recipe, scan.splits_declared, groups, excluded)
+    splits, frozen = _split(items, labelling, recipe, scan.splits_declared, groups, excluded, conceal)
     order = _order(items, splits, recipe)
     keys, key_problems = assign_keys(items, order, recipe, fields, excluded)
     required = required_fields(fields, recipe, labelling.info)
@@ -118,7 +121,10 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
     ]
     dropped: dict[int, int] = {}
     if recipe.duplicates == "first":
-        dropped = drop_all_but_first(duplicates, [not problem for problem in problems], [not own for own in firm])
+        usable = [not problem for problem in problems]
+        for i in (i for numbers in duplicates.sets for i in numbers):
+            usable[i] = usable[i] and well_formed(items[i].columns, recipe)
+        dropped = drop_all_but_first(duplicates, usable, [not own for own in firm])
         problems = [Reason.DUPLICATE if i in dropped else problem for i, problem in enumerate(problems)]
     annotations, user, renamed = user_columns(items, scan.columns, own_columns(list(fields)), recipe)
     captions = pa.array([item.caption for item in items], pa.string())
@@ -127,10 +133,10 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
     label_type, name_type = label_types(labelling.info)
     columns: dict[str, pa.Array] = {
         "key": pa.array([keys[i] for i in order], pa.string()),
-        "source": pa.array([items[i].source for i in order], pa.string()),
+        "source": pa.array([items[i].shown for i in order], pa.string()),
         "frame": pa.array([items[i].frame for i in order], pa.int32()),
         "frames": pa.array([items[i].frames for i in order], pa.int32()),
-        "group": pa.array([items[i].group for i in order], pa.string()),
+        "group": pa.array([items[i].group_alias or items[i].group for i in order], pa.string()),
         "split": pa.array([splits[i] for i in order], pa.string()),
         "label": pa.array([labelling.values[i] for i in order], label_type),
         "label_name": pa.array([labelling.names[i] for i in order], name_type),
@@ -139,6 +145,8 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
         "duplicate_of": pa.array([keys[dropped[i]] if i in dropped else None for i in order], pa.string()),
         "planned_sha256": pa.array([duplicates.hashes.get(i) for i in order], pa.string()),
         "caption": captions.take(pa.array(order)),
+        "crop": pa.array([items[i].crop for i in order], pa.string()),
+        "cross_check": pa.array(_chosen(items, problems, recipe), pa.bool_()).take(pa.array(order)),
         "files": pa.array([_files(items[i]) for i in order], FILES),
         **{name: column.take(pa.array(order)) for name, column in user.items()},
     }
@@ -170,6 +178,7 @@ def draft(scan: Scan, recipe: Recipe, duplicates: Duplicates | None = None) -> D
             *duplicate_warnings(items, duplicates, told_labels, splits),
         ),
         annotations=annotations,
+        privacy=dict(privacy or {}),
     )
 
 
@@ -193,14 +202,6 @@ def cut(draft: Draft, sample_bytes: int) -> tuple[PlannedShard, ...]:
     return tuple(shards)
 
 
-def shard_rows(draft: Draft, shard: PlannedShard) -> pa.RecordBatch:
-    """A shard's part of the plan as one batch, with its ``shard`` and ``position`` columns."""
-    part = draft.rows.slice(shard.start, shard.stop - shard.start)
-    part = part.append_column("shard", pa.array([shard.name] * part.num_rows, pa.string()))
-    part = part.append_column("position", pa.array(range(part.num_rows), pa.int32()))
-    return part.combine_chunks().to_batches()[0]
-
-
 def _split(
     items: Sequence[Item],
     labelling: Labelling,
@@ -208,6 +209,7 @@ def _split(
     declared: bool,
     groups: Sequence[str],
     excluded: Sequence[bool],
+    conceal: Callable[[str], str] | None,
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
     """The split of every item, and the frozen groups (stratified only). Excluded items fill no split."""
     by = recipe.split_by
@@ -219,7 +221,7 @@ def _split(
     if by == "source" and not declared:
         raise UsageError("split_by source: the source names no splits")
     if declared and by in ("auto", "source"):
-        missing = [item.source for item in items if item.split is None]
+        missing = [item.shown for item in items if item.split is None]
         if missing:
             raise UsageError(f"{len(missing)} items have no split in the source ({missing[0]}, for one)")
         return [item.split or "" for item in items], {}
@@ -230,9 +232,9 @@ def _split(
         frozen = {} if recipe.split_from is None else _frozen(Path(recipe.split_from))
         labels = strata(labelling)
         chosen = stratified_split(
-            [groups[i] for i in kept], [labels[i] for i in kept], recipe.seed, recipe.split, frozen
+            [groups[i] for i in kept], [labels[i] for i in kept], recipe.seed, recipe.split, frozen, conceal
         )
-        frozen_groups = freeze(chosen.items())
+        frozen_groups = freeze(chosen.items(), conceal)
         splits = [chosen.get(group) or hash_split(group, recipe.seed, recipe.split) for group in groups]
     else:
         splits = [hash_split(group, recipe.seed, recipe.split) for group in groups]
@@ -265,6 +267,14 @@ def _order(items: Sequence[Item], splits: Sequence[str], recipe: Recipe) -> list
     """
     place = [keyed_hash(recipe.seed, "shuffle", item.name) for item in items] if recipe.shuffle else range(len(items))
     return sorted(range(len(items)), key=lambda i: (splits[i] != "train", splits[i], place[i], i))
+
+
+def _chosen(items: Sequence[Item], problems: Sequence[Reason | None], recipe: Recipe) -> list[bool]:
+    """Which items are decoded twice: so many as the recipe says, by a keyed hash of their names."""
+    good = [i for i, problem in enumerate(problems) if problem is None]
+    wanted = recipe.dicom.cross_check if recipe.kind == "dicom" else 0
+    chosen = set(nsmallest(wanted, good, key=lambda i: keyed_hash(recipe.seed, "cross-check", items[i].name)))
+    return [i in chosen for i in range(len(items))]
 
 
 def _files(item: Item) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a shard task knows of an item, and of the dataset it will be a sample of."""
+"""What a shard task knows of its shard, of an item, and of the dataset that the item will be a sample of."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ class PlannedItem:
         planned_sha256: of the main file, if the plan has read it.
         duplicate_of: key of the item that is kept in place of this one.
         annotations: ``boxes`` or ``keypoints`` → the table's cell.
+        crop: what to cut out of a DICOM image: ``none``, ``breast`` or ``ultrasound``.
+        cross_check: decode a DICOM image with a second decoder as well.
+        slice_frames: of a DICOM stack or volume, the frame of each slice in its file, in order of place.
     """
 
     key: str | None
@@ -53,3 +56,16 @@ class PlannedItem:
     planned_sha256: str | None = None
     duplicate_of: str | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    crop: str = "none"
+    cross_check: bool = False
+    slice_frames: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """One shard task: rows ``start`` to ``stop`` of the plan."""
+
+    name: str
+    split: str
+    start: int
+    stop: int

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from shardforge.compile.plan import Draft
+from shardforge.compile.series_table import series_lines
+from shardforge.dicom.slices import SeriesFinding
 from shardforge.shards.manifest import Manifest
 from shardforge.sources.item import UnknownFile
 from shardforge.text import size
@@ -38,7 +40,7 @@ class BuildReport:
         items: planned items; the sum of the splits' samples, failed, filtered and skipped.
         reasons: reason → failed items.
         filtered_reasons: reason → filtered items.
-        balance: class → split → items.
+        balance: class → split → items; those that a filter by size leaves out later still count.
         unknown: why a file became no item → number of such files.
         bytes: of all tars; an estimate in a dry run.
         resumed: items that an earlier, interrupted run had finished.
@@ -95,13 +97,27 @@ class BuildReport:
             told.append("failed: " + ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items()))
         if self.filtered_reasons:
             told.append("filtered: " + told_counts(self.filtered_reasons))
+        told += [f"warning: {line}" for line in empty_splits(self.splits)]
         if self.status == "complete" and self.seconds > 0:
             speed = (self.items - self.resumed) / self.seconds
             told.append(f"{self.seconds:.1f} s, {speed:,.0f} samples/s")
         return told
 
 
-def describe_plan(draft: Draft, unknown: Sequence[UnknownFile]) -> list[str]:
+def empty_splits(splits: Mapping[str, SplitReport]) -> list[str]:
+    """A warning for a dataset without samples, or else one for each split without any."""
+    if not any(split.samples for split in splits.values()):
+        return ["the dataset is EMPTY: no item became a sample"]
+    return [
+        f"the split {name!r} is EMPTY: none of its {split.items:,} items became a sample"
+        for name, split in splits.items()
+        if not split.samples
+    ]
+
+
+def describe_plan(
+    draft: Draft, unknown: Sequence[UnknownFile], series: Sequence[tuple[str, SeriesFinding]] = ()
+) -> list[str]:
     """What the plan has decided, before the work starts: inputs, labels, splits, class balance, odd files."""
     lines = [f"{draft.rows.num_rows:,} items from {draft.layout}", *draft.notes]
     if unknown:
@@ -111,7 +127,10 @@ def describe_plan(draft: Draft, unknown: Sequence[UnknownFile]) -> list[str]:
             lines.append(f"  … all of them in build.json ({len(unknown) - _UNKNOWN_TOLD:,} more)")
     shares = ", ".join(f"{name} {count:,}" for name, count in draft.splits.items())
     lines.append(f"splits: {shares}")
+    if draft.balance and draft.recipe.filters.judges_geometry:
+        lines.append("classes, before filters by size and shape leave anything out:")
     lines += _balance_lines(draft.balance, list(draft.splits))
+    lines += series_lines(series)
     lines += [f"warning: {warning}" for warning in draft.warnings]
     return lines
 

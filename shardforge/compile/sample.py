@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
-import cv2
-import numpy as np
-
 from shardforge.codecs.decode import Picture, decode
-from shardforge.codecs.encode import encode
+from shardforge.codecs.encode import encode, encode_mask
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
+from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.codecs.strip import holds_only_pixels, strip_metadata
 from shardforge.compile.annotations import place_annotations
-from shardforge.compile.filters import HEADER_TELLS, judge_geometry
+from shardforge.compile.count_levels import count_levels
+from shardforge.compile.geometry_filter import HEADER_TELLS, judge_geometry
 from shardforge.compile.inputs import sidecar_digest
 from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.compile.sidecars import sidecar_members
+from shardforge.compile.source_file import read_source
 from shardforge.errors import SampleError
 from shardforge.geometry.orientation import oriented_size
-from shardforge.geometry.resize import Pixels, Placement, place, resize_image
+from shardforge.geometry.resize import Pixels, Placement, place, resize_image, resize_mask
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Flag, Reason, Status, status_of
 from shardforge.shards.metadata import Outcome
-from shardforge.shards.moments import tally
-from shardforge.shards.statistics import LEVELS, Histogram
+from shardforge.shards.statistics import Histogram
 
 _CONTENT_FORMATS = {"jpg": "jpeg", "png": "png", "webp": "webp"}
 _MARGIN = 2.25
 """A decoder that reduces leaves this many times the target, and the antialiasing filter does the rest. Over 50
 photographs, against full decoding and Lanczos, 2 gives 44.7 dB at worst, 2.25 gives 47.0, 2.5 gives 48.4."""
-_EXACT_FLOAT32 = 1 << 24
-"""Counts up to here are exact in the float32 that cv2.calcHist returns."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +65,10 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
     try:
         if item.problem is not None:
             raise SampleError(item.problem, item.detail or "")
-        raw = {name: _read(root, path, size, settings.limits) for name, (path, size) in item.files.items()}
+        raw = {name: read_source(root, path, size, settings.limits) for name, (path, size) in item.files.items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
-        known = replace(known, source_bytes=len(raw["image"]), source_sha256=digests.pop("image"))
-        known = replace(known, sidecar_sha256=sidecar_digest(digests))
+        main, size = digests.pop("image"), len(raw["image"])
+        known = replace(known, source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
         if item.planned_sha256 not in (None, known.source_sha256):
             raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
         told = _told_geometry(raw["image"], settings)
@@ -86,11 +82,11 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
             original_width=picture.source_width,
             original_height=picture.source_height,
             original_format=picture.format,
-            n_frames=picture.frames,
+            n_frames=picture.frames if picture.counted else None,
             decoder=picture.decoder,
             flags=_flags(picture, item.source),
         )
-        _refuse_unwanted(picture, settings.recipe)
+        _refuse_unwanted(picture, settings.recipe, item.frames)
         if told is None:
             judge_geometry(picture.source_width, picture.source_height, settings.recipe.filters)
         return _finish(item, raw, picture, known, settings)
@@ -118,7 +114,8 @@ def _finish(
     box = picture.box if picture.reduction > 1 else None
     pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background, box)
     payload, passed = _image_payload(raw["image"], picture, pixels, placement, settings)
-    members = {settings.image_field: payload, **sidecar_members(item, raw, picture, placement, settings, named)}
+    mask = partial(_mask, picture=picture, placement=placement, limits=settings.limits)
+    members = {settings.image_field: payload, **sidecar_members(item, raw, settings, named, mask)}
     outcome = replace(
         known,
         status=Status.SUCCESS,
@@ -139,28 +136,6 @@ def _finish(
     return Sample(outcome, members, count_levels(pixels))
 
 
-def _read(root: Path, path: bytes, planned_size: int, limits: Limits) -> bytes:
-    """The bytes of a regular file below ``root``, never more than the limit."""
-    try:
-        # O_NONBLOCK: a pipe that has taken the file's place must not hang the build.
-        descriptor = os.open(root / os.fsdecode(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise SampleError(Reason.CHANGED, "no longer a regular file")
-            if status.st_size > limits.source_bytes:
-                raise SampleError(Reason.OVER_BUDGET, f"{status.st_size} bytes")
-            # A buffer of the size asked for is allocated at once; one byte more tells whether the file has grown.
-            data = file.read(status.st_size + 1)
-    except FileNotFoundError as error:
-        raise SampleError(Reason.MISSING_FILE, str(error)) from None
-    except OSError as error:
-        raise SampleError(Reason.UNREADABLE, str(error)) from None
-    if len(data) != planned_size:
-        raise SampleError(Reason.CHANGED, f"{len(data)} bytes where {planned_size} were planned")
-    return data
-
-
 def _place(width: int, height: int, settings: SampleSettings) -> Placement:
     recipe = settings.recipe
     return place(
@@ -173,10 +148,13 @@ def _place(width: int, height: int, settings: SampleSettings) -> Placement:
     )
 
 
-def _refuse_unwanted(picture: Picture, recipe: Recipe) -> None:
+def _refuse_unwanted(picture: Picture, recipe: Recipe, planned_frames: int) -> None:
     """Fails what decodes well enough, but the recipe wants otherwise."""
+    several = f"{picture.frames if picture.counted else 'several'} frames or pages"
     if recipe.frames == "reject" and picture.frames > 1:
-        raise SampleError(Reason.SEVERAL_FRAMES, f"{picture.frames} frames or pages")
+        raise SampleError(Reason.SEVERAL_FRAMES, several)
+    if recipe.frames == "all" and picture.frames > 1 == planned_frames:
+        raise SampleError(Reason.UNSUPPORTED, f"{several} of {picture.format}; only the first can be reached")
     if recipe.damage == "strict" and Flag.SUSPECT in picture.flags:
         raise SampleError(Reason.SUSPECT, ", ".join(picture.flags))
 
@@ -194,7 +172,7 @@ def _decode(data: bytes, settings: SampleSettings, frame: int | None) -> Picture
 
     picture = decode(
         data,
-        channels=recipe.channels,
+        channels=3 if recipe.stored_channels == 3 else 1,
         background=recipe.background,
         limits=settings.limits,
         needed=needed,
@@ -229,12 +207,11 @@ def _image_payload(
     return payload, False
 
 
-def count_levels(pixels: Pixels) -> Histogram:
-    """Counts [channels, 256] of uint8 pixels [height, width, channels]; of uint16 pixels what :func:`tally` gives."""
-    if pixels.dtype == np.uint16:
-        return tally(pixels)
-    channels = pixels.shape[2]
-    if pixels.shape[0] * pixels.shape[1] < _EXACT_FLOAT32:
-        counts = [cv2.calcHist([pixels], [channel], None, [LEVELS], [0, LEVELS]) for channel in range(channels)]
-        return np.stack([count.ravel() for count in counts]).astype(np.int64)
-    return np.stack([np.bincount(pixels[:, :, channel].ravel(), minlength=LEVELS) for channel in range(channels)])
+def _mask(data: bytes, *, picture: Picture, placement: Placement, limits: Limits) -> bytes:
+    """A mask's member, from its file."""
+    size = (picture.source_width, picture.source_height)
+    mask = decode_mask(data, limits=limits, orientation=picture.orientation, image_size=size)
+    if mask.shape != (picture.source_height, picture.source_width):
+        detail = f"mask {mask.shape[1]}x{mask.shape[0]}, image {picture.source_width}x{picture.source_height}"
+        raise SampleError(Reason.MASK_MISMATCH, detail)
+    return encode_mask(resize_mask(mask, placement))

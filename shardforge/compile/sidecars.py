@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from shardforge.codecs.decode import Picture
-from shardforge.codecs.encode import encode_mask
-from shardforge.codecs.limits import Limits
-from shardforge.codecs.mask import decode_mask
 from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.errors import SampleError
-from shardforge.geometry.resize import Placement, resize_mask
 from shardforge.shards.catalogue import Reason
 from shardforge.shards.manifest import LabelInfo
 from shardforge.shards.npy import BadArray, read_npy
@@ -21,19 +16,19 @@ from shardforge.shards.npy import BadArray, read_npy
 def sidecar_members(
     item: PlannedItem,
     raw: Mapping[str, bytes],
-    picture: Picture,
-    placement: Placement,
     settings: SampleSettings,
     annotations: Mapping[str, Any],
+    mask: Callable[[bytes], bytes],
 ) -> dict[str, bytes]:
     """The members of a sample besides its image: class, text, JSON, arrays, and masks brought to where the image is.
 
     Args:
         raw: field → bytes of the item's files.
+        mask: makes the member of a mask's file.
         annotations: column → boxes or points in the stored image, for the ``json`` member.
 
     Raises:
-        SampleError: ``bad_sidecar``, or what :func:`decode_mask` raises.
+        SampleError: ``bad_sidecar``, or what ``mask`` raises.
     """
     members = {}
     for name, info in settings.fields.items():
@@ -50,17 +45,8 @@ def sidecar_members(
         elif name in raw and info.kind == "array":
             members[name] = _checked_array(raw[name])
         elif name in raw and info.kind == "mask":
-            members[name] = _mask(raw[name], picture, placement, settings.limits)
+            members[name] = mask(raw[name])
     return members
-
-
-def _mask(data: bytes, picture: Picture, placement: Placement, limits: Limits) -> bytes:
-    size = (picture.source_width, picture.source_height)
-    mask = decode_mask(data, limits=limits, orientation=picture.orientation, image_size=size)
-    if mask.shape != (picture.source_height, picture.source_width):
-        detail = f"mask {mask.shape[1]}x{mask.shape[0]}, image {picture.source_width}x{picture.source_height}"
-        raise SampleError(Reason.MASK_MISMATCH, detail)
-    return encode_mask(resize_mask(mask, placement))
 
 
 def _json_member(

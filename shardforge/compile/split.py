@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -20,8 +20,11 @@ def keyed_hash(seed: int, purpose: str, name: str) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
-def group_digest(group: str) -> str:
-    """How a group appears in the manifest: 16 hex digits."""
+def group_digest(group: str, conceal: Callable[[str], str] | None = None) -> str:
+    """How a group appears in the manifest: 16 hex digits; of what ``conceal`` makes of its name, so that nobody can
+    try out names without the key."""
+    if conceal is not None:
+        group = conceal(group)
     return hashlib.blake2b(group.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -47,6 +50,7 @@ def stratified_split(
     seed: int,
     shares: Mapping[str, Decimal],
     frozen: Mapping[str, str],
+    conceal: Callable[[str], str] | None = None,
 ) -> dict[str, str]:
     """Splits whole groups so that every label is shared out as asked for.
 
@@ -57,6 +61,7 @@ def stratified_split(
         groups: the group of every item.
         strata: the label ids of every item (several for multi-label, one bucket number for regression).
         frozen: group digest → split, from an earlier dataset.
+        conceal: as for :func:`group_digest`.
 
     Returns:
         group → split.
@@ -74,7 +79,7 @@ def stratified_split(
     chosen: dict[str, str] = {}
     open_groups = []
     for group, counts in holds.items():
-        kept = frozen.get(group_digest(group))
+        kept = frozen.get(group_digest(group, conceal)) if frozen else None
         if kept is not None and kept in shares:
             chosen[group] = kept
             _add(have[names.index(kept)], counts)
@@ -125,9 +130,11 @@ def _by_split(chosen: Mapping[str, str]) -> dict[str, list[str]]:
     return holders
 
 
-def freeze(assignment: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+def freeze(
+    assignment: Iterable[tuple[str, str]], conceal: Callable[[str], str] | None = None
+) -> dict[str, tuple[str, ...]]:
     """(group, split) pairs → split → sorted group digests, as the manifest keeps them."""
     found: dict[str, set[str]] = {}
     for group, split in assignment:
-        found.setdefault(split, set()).add(group_digest(group))
+        found.setdefault(split, set()).add(group_digest(group, conceal))
     return {split: tuple(sorted(digests)) for split, digests in found.items()}

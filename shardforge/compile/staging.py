@@ -15,20 +15,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from shardforge.compile.annotations import ORIGINAL, TYPE
-from shardforge.compile.plan import Draft, PlannedShard, shard_rows
-from shardforge.compile.planned_item import PlannedItem, SampleSettings
+from shardforge.compile.planned_item import PlannedItem, PlannedShard, SampleSettings
 from shardforge.errors import DamagedError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason
 from shardforge.shards.layout import STAGING, parquet_path, tar_path
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo
-from shardforge.shards.metadata import schema
+from shardforge.shards.metadata import DICOM, schema
 from shardforge.storage import write_durably
+
+if TYPE_CHECKING:
+    # Planning is nothing that worker processes should have to load.
+    from shardforge.compile.plan import Draft
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class PlanRecord:
         annotations: ``boxes`` or ``keypoints`` → the column for them; the user's own has ``_original`` appended.
         inputs, times: digests of the items and of their modification times.
         groups: frozen groups of a stratified split.
+        privacy: as in the manifest.
         versions: of the libraries that make the bytes.
     """
 
@@ -83,6 +87,7 @@ class PlanRecord:
     times: str
     items: int
     groups: dict[str, list[str]]
+    privacy: dict[str, str]
     versions: dict[str, str]
 
     @cached_property
@@ -100,11 +105,12 @@ class PlanRecord:
 
     @property
     def channels(self) -> int:
-        return self.settings.recipe.channels
+        return self.settings.recipe.stored_channels
 
     @property
     def depth(self) -> int:
-        return self.settings.recipe.depth
+        """Bits per stored value; modality values are counted as 16-bit ones."""
+        return 16 if self.settings.recipe.modality_values else self.settings.recipe.depth
 
 
 class Staging:
@@ -136,12 +142,13 @@ class Staging:
             times=draft.inputs.times,
             items=draft.rows.num_rows,
             groups={split: list(digests) for split, digests in draft.groups.items()},
+            privacy=draft.privacy,
             versions=dict(versions),
         )
         with pa.OSFile(str(self.folder / "plan.arrow"), "wb") as file:
             writer = None
             for shard in shards:
-                batch = shard_rows(draft, shard)
+                batch = _shard_rows(draft, shard)
                 writer = writer or pa.ipc.new_file(file, batch.schema)
                 writer.write_batch(batch)
             if writer is not None:
@@ -195,6 +202,14 @@ class Staging:
         return result if sizes == (result.bytes, result.parquet_bytes) else None
 
 
+def _shard_rows(draft: Draft, shard: PlannedShard) -> pa.RecordBatch:
+    """A shard's part of the plan as one batch, with its ``shard`` and ``position`` columns."""
+    part = draft.rows.slice(shard.start, shard.stop - shard.start)
+    part = part.append_column("shard", pa.array([shard.name] * part.num_rows, pa.string()))
+    part = part.append_column("position", pa.array(range(part.num_rows), pa.int32()))
+    return part.combine_chunks().to_batches()[0]
+
+
 @lru_cache(maxsize=2)
 def _parse_plan(path: Path, mtime_ns: int) -> PlanRecord:
     """Cached, because a worker needs the same record for every shard; ``mtime_ns`` tells a new plan from an old."""
@@ -208,15 +223,17 @@ def _parse_plan(path: Path, mtime_ns: int) -> PlanRecord:
 def planned_items(record: PlanRecord, batch: pa.RecordBatch) -> list[PlannedItem]:
     """The rows of a shard task as items."""
     names = ["key", "source", "frame", "frames", "label", "label_name", "caption", "detail"]
-    names += ["planned_sha256", "duplicate_of"]
+    names += ["planned_sha256", "duplicate_of", "crop", "cross_check"]
+    frames = ["dicom_frames"] if "dicom_frames" in record.user_columns else []
     cells = {role: f"{column}{ORIGINAL}" for role, column in record.annotations.items()}
-    rows = pa.Table.from_batches([batch]).select([*names, "files", "problem", *cells.values()]).to_pylist()
+    rows = pa.Table.from_batches([batch]).select([*names, *frames, "files", "problem", *cells.values()]).to_pylist()
     return [
         PlannedItem(
             **{name: row[name] for name in names},
             files={file["field"]: (file["path"], file["size"]) for file in row["files"]},
             problem=None if row["problem"] is None else Reason(row["problem"]),
             annotations={role: row[column] for role, column in cells.items()},
+            slice_frames=tuple(row.get("dicom_frames") or ()),
         )
         for row in rows
     ]
@@ -229,4 +246,6 @@ def parquet_schema(record: PlanRecord, batch: pa.RecordBatch) -> pa.Schema:
     for name in record.user_columns:
         user += [placed[name]] if name in placed else []
         user.append(batch.schema.field(name))
+    if record.settings.recipe.kind == "dicom":
+        user += [pa.field(name, kind) for name, kind in DICOM.items() if name not in record.user_columns]
     return schema(list(record.fields), record.label, pa.schema(user))

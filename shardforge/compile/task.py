@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import mmap
 import resource
-import struct
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 
+from shardforge.compile.identity_key import load_or_make
 from shardforge.compile.journal import Journal
 from shardforge.compile.planned_item import PlannedItem, SampleSettings
 from shardforge.compile.sample import Sample, make_sample
+from shardforge.compile.shard_task import Marker, ShardTask
 from shardforge.compile.staging import PlanRecord, ShardResult, Staging, parquet_schema, planned_items
 from shardforge.shards import metadata
 from shardforge.shards.catalogue import Reason, Status
@@ -24,68 +24,6 @@ from shardforge.shards.layout import parquet_path, tar_path
 from shardforge.shards.metadata import Outcome
 from shardforge.shards.tar import TarWriter
 from shardforge.storage import sync_file, sync_folder
-
-
-@dataclass(frozen=True)
-class ShardTask:
-    """The whole description of a task; plain values, so that any engine can carry it anywhere.
-
-    Attributes:
-        staging: folder with the frozen plan, where the shard is made.
-        batch: number of the plan's record batch.
-        shard: the shard's name.
-        source: the source folder.
-        out: where to publish; None for a trial, which is made and thrown away.
-        cpu_seconds: CPU time an item may take.
-        resume: go on after the items that the shard's journal holds.
-        doomed: position → reason, for items that killed their process twice.
-    """
-
-    staging: str
-    batch: int
-    shard: str
-    source: str
-    out: str | None
-    cpu_seconds: int
-    resume: bool = False
-    doomed: Mapping[int, Reason] | None = None
-
-    def to_plain(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, content: Mapping[str, Any]) -> Self:
-        doomed = {int(place): Reason(reason) for place, reason in (content["doomed"] or {}).items()}
-        return cls(**{**content, "doomed": doomed})
-
-
-class Marker:
-    """A worker's note of what it is doing, in a small shared file that outlives the worker.
-
-    Attributes (64-bit integers): ``position`` of the item in the works (−1: none), items ``done`` and ``failed`` in
-    this task, bytes ``read`` and ``written``.
-    """
-
-    _LAYOUT = struct.Struct("<5q")
-
-    def __init__(self, path: Path) -> None:
-        if not path.exists():
-            path.write_bytes(self._LAYOUT.pack(-1, 0, 0, 0, 0))
-        with open(path, "r+b") as file:
-            self._map = mmap.mmap(file.fileno(), self._LAYOUT.size)
-
-    def write(self, position: int, done: int, failed: int, read: int, written: int) -> None:
-        self._LAYOUT.pack_into(self._map, 0, position, done, failed, read, written)
-
-    def read(self) -> tuple[int, int, int, int, int]:
-        return self._LAYOUT.unpack_from(self._map)
-
-    def clear(self) -> None:
-        self.write(-1, 0, 0, 0, 0)
-
-    def close(self) -> None:
-        self._map.close()
-
 
 FailureReport = Callable[[str, Reason, str], None]
 """Called with source, reason and detail of an item that failed."""
@@ -106,7 +44,7 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
         if done is not None:
             return done
     record = staging.read_plan()
-    settings = record.settings
+    make = _maker(record.settings, task)
     batch = staging.batch(task.batch)
     items = planned_items(record, batch)
     journal = Journal(
@@ -118,7 +56,8 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
     for position in range(journal.count, len(items)):
         marker.write(position, journal.count, failed, read, writer.size)
         allow_cpu_seconds(task.cpu_seconds)
-        sample = _make(items[position], settings, Path(task.source), (task.doomed or {}).get(position))
+        doom = (task.doomed or {}).get(position)
+        sample = make(items[position]) if doom is None else _doomed(doom)
         outcome = _add(writer, items[position], sample)
         journal.append(outcome, sample.histogram, writer.size)
         read += outcome.source_bytes or 0
@@ -137,10 +76,17 @@ def allow_cpu_seconds(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
-def _make(item: PlannedItem, settings: SampleSettings, source: Path, doom: Reason | None) -> Sample:
-    if doom is not None:
-        return Sample(Outcome(Status.FAILED, doom), detail="the process died on this item twice")
-    return make_sample(item, settings, source)
+def _maker(settings: SampleSettings, task: ShardTask) -> Callable[[PlannedItem], Sample]:
+    if settings.recipe.kind != "dicom":
+        return partial(make_sample, settings=settings, root=Path(task.source))
+    from shardforge.compile.dicom.sample import DicomSampleMaker
+
+    key = None if task.key_file is None else load_or_make(Path(task.key_file)).key
+    return DicomSampleMaker(settings, Path(task.source), key)
+
+
+def _doomed(reason: Reason) -> Sample:
+    return Sample(Outcome(Status.FAILED, reason), detail="the process died on this item twice")
 
 
 def _add(writer: TarWriter, item: PlannedItem, sample: Sample) -> Outcome:

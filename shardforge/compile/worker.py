@@ -37,7 +37,8 @@ def main(marker_path: str, memory: int, parent: int) -> None:
     os.dup2(2, 1)
     import cv2
 
-    from shardforge.compile.task import Marker, ShardTask, run_shard_task
+    from shardforge.compile.shard_task import Marker, ShardTask
+    from shardforge.compile.task import run_shard_task
 
     cv2.setNumThreads(1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -105,6 +105,17 @@ def from_corners(boxes: Floats, format: BoxFormat) -> Floats:
     return np.concatenate([start if format == "xywh" else (start + end) / 2, end - start], axis=1)
 
 
+def check_areas(boxes: Floats, format: BoxFormat) -> None:
+    """Lets boxes [n, 4] pass that have an area, in whatever units.
+
+    Raises:
+        SampleError: ``bad_annotation``, naming the first that has none.
+    """
+    for number, (left, top, right, bottom) in enumerate(corners(boxes, format)):
+        if not (left < right and top < bottom):
+            raise _bad(f"box {number} has no area ({_told(boxes[number])} as {format})")
+
+
 def orient_points(points: Floats, width: int, height: int, orientation: int) -> Floats:
     """Brings points [n, 2] of the stored picture to the upright one (EXIF 2.32, tag 0x0112), as
     :func:`~shardforge.geometry.orientation.apply_orientation` brings its pixels.
@@ -142,16 +153,14 @@ def move_boxes(
     Raises:
         SampleError: ``bad_annotation`` for a box without area, or wholly outside the image.
     """
+    check_areas(boxes, format)
     edges = corners(boxes, format)
-    for number, (left, top, right, bottom) in enumerate(edges):
-        if not (left < right and top < bottom):
-            raise _bad(f"box {number} has no area ({_told(boxes[number])} as {format})")
     ends = [
         _upright(edges[:, :2], placement, units, orientation),
         _upright(edges[:, 2:], placement, units, orientation),
     ]
     low, high = np.minimum(*ends), np.maximum(*ends)
-    size = placement.source_width, placement.source_height
+    size = placement.whole
     outside = ((high <= 0) | (low >= size)).any(axis=1)
     if outside.any():
         number = int(np.argmax(outside))
@@ -183,7 +192,7 @@ def move_points(points: Floats, placement: Placement, *, units: Units = "pixels"
     """
     labelled = points[:, 2] > 0 if points.shape[1] == 3 else np.ones(len(points), bool)
     places = _upright(points[:, :2], placement, units, orientation)
-    size = placement.source_width, placement.source_height
+    size = placement.whole
     outside = labelled & ((places < 0) | (places > size)).any(axis=1)
     if outside.any():
         number = int(np.argmax(outside))
@@ -200,7 +209,7 @@ def move_points(points: Floats, placement: Placement, *, units: Units = "pixels"
 
 def _upright(points: Floats, placement: Placement, units: Units, orientation: int) -> Floats:
     """Points [n, 2] as given → pixels of the upright source."""
-    width, height = placement.source_width, placement.source_height
+    width, height = placement.whole
     stored = (height, width) if orientation >= 5 else (width, height)
     pixels = points * np.array(stored, np.float64) if units == "relative" else points
     return orient_points(pixels, *stored, orientation)

@@ -16,12 +16,13 @@ ResizeMode = Literal["shortest", "longest", "exact", "pad", "none"]
 Resampler = Literal["lanczos", "bicubic", "bilinear", "box"]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-_KERNELS = {
+KERNELS = {
     "lanczos": Image.Resampling.LANCZOS,
     "bicubic": Image.Resampling.BICUBIC,
     "bilinear": Image.Resampling.BILINEAR,
     "box": Image.Resampling.BOX,
 }
+"""By the names that recipes use."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Placement:
     """Where a picture of one size lies on a canvas of another. All in pixels.
 
     Attributes:
-        source_width, source_height: of the upright source.
+        source_width, source_height: of the upright source, or of what was cut out of it.
         width, height: of the canvas.
         inner_width, inner_height: of the resized picture.
         left, top: its place on the canvas.
+        crop_left, crop_top: where in the whole picture the source was cut out.
+        whole_width, whole_height: of the whole picture; None: nothing was cut off.
     """
 
     source_width: int
@@ -43,10 +46,19 @@ class Placement:
     inner_height: int
     left: int = 0
     top: int = 0
+    crop_left: int = 0
+    crop_top: int = 0
+    whole_width: int | None = None
+    whole_height: int | None = None
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Width and height of the picture that coordinates refer to."""
+        return self.whole_width or self.source_width, self.whole_height or self.source_height
 
     @property
     def scale_x(self) -> float:
-        """Canvas pixels per source pixel, horizontally: x on the canvas is x of the source · scale_x + offset_x."""
+        """Canvas pixels per source pixel, horizontally: x on the canvas is x of the picture · scale_x + offset_x."""
         return self.inner_width / self.source_width
 
     @property
@@ -56,13 +68,13 @@ class Placement:
 
     @property
     def offset_x(self) -> float:
-        """Where the source's left edge lies on the canvas."""
-        return float(self.left)
+        """Where the left edge of the whole picture lies on the canvas."""
+        return self.left - self.crop_left * self.scale_x
 
     @property
     def offset_y(self) -> float:
-        """Where the source's top edge lies on the canvas."""
-        return float(self.top)
+        """Where the top edge of the whole picture lies on the canvas."""
+        return self.top - self.crop_top * self.scale_y
 
     @property
     def identity(self) -> bool:
@@ -175,7 +187,7 @@ def resize_image(
             inner = _resized16(pixels, inner_size, resampler, box)
         else:
             picture = Image.fromarray(pixels if channels == 3 else pixels[:, :, 0])
-            resized = np.asarray(picture.resize(inner_size, _KERNELS[resampler], box))
+            resized = np.asarray(picture.resize(inner_size, KERNELS[resampler], box))
             inner = resized if channels == 3 else resized[:, :, None]
     if inner_size == (placement.width, placement.height):
         return inner
@@ -184,7 +196,7 @@ def resize_image(
     colour = (red, green, blue) if channels == 3 else (_grey((red, green, blue)),)
     canvas: Pixels = np.empty((placement.height, placement.width, channels), pixels.dtype)
     canvas[:] = colour
-    canvas[_inside(placement)] = inner
+    canvas[inside(placement)] = inner
     return canvas
 
 
@@ -193,7 +205,7 @@ def _resized16(pixels: Pixels, size: tuple[int, int], resampler: Resampler, box:
     inner = np.empty((size[1], size[0], pixels.shape[2]), np.uint16)
     for channel in range(pixels.shape[2]):
         plane = Image.fromarray(pixels[:, :, channel].astype(np.float32))
-        values = np.asarray(plane.resize(size, _KERNELS[resampler], box))
+        values = np.asarray(plane.resize(size, KERNELS[resampler], box))
         inner[:, :, channel] = np.clip(np.rint(values), 0, 65535)
     return inner
 
@@ -223,11 +235,12 @@ def resize_mask(mask: NDArray[Scalar], placement: Placement, fill: int = 0) -> N
     if inner.shape == (placement.height, placement.width):
         return inner
     canvas = np.full((placement.height, placement.width), fill, mask.dtype)
-    canvas[_inside(placement)] = inner
+    canvas[inside(placement)] = inner
     return canvas
 
 
-def _inside(placement: Placement) -> tuple[slice, slice]:
+def inside(placement: Placement) -> tuple[slice, slice]:
+    """The rows and columns of the canvas that the resized picture covers."""
     return (
         slice(placement.top, placement.top + placement.inner_height),
         slice(placement.left, placement.left + placement.inner_width),

@@ -26,15 +26,16 @@ def manifest_problems(manifest: Manifest) -> list[str]:
 
 def names_usable(manifest: Manifest) -> bool:
     """Whether the fields are such that files can be held against them."""
-    images = [name for name, info in manifest.fields.items() if info.kind == "image"]
+    images = [name for name, info in manifest.fields.items() if info.kind in ("image", "volume")]
     return len(images) == 1 and all(is_field(name) for name in manifest.fields)
 
 
 def _field_problems(manifest: Manifest) -> list[str]:
     kinds = [info.kind for info in manifest.fields.values()]
     problems = [f"illegal field {name!r}" for name in manifest.fields if not is_field(name)]
-    if kinds.count("image") != 1:
-        problems.append(f"{kinds.count('image')} image fields where one belongs")
+    images = kinds.count("image") + kinds.count("volume")
+    if images != 1:
+        problems.append(f"{images} image fields where one belongs")
     if kinds.count("class") > 1 or ("class" in kinds and manifest.label.kind != "class"):
         problems.append("a class field that does not fit the kind of label")
     return problems

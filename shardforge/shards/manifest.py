@@ -17,7 +17,7 @@ from shardforge.shards.statistics import PixelStatistics
 
 LabelKind = Literal["class", "multi", "number", "none"]
 ImageField = Literal["jpg", "png", "webp", "npy"]
-FieldKind = Literal["image", "class", "mask", "text", "json", "array"]
+FieldKind = Literal["image", "volume", "class", "mask", "text", "json", "array"]
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,10 @@ class Manifest:
         recipe: complete and resolved, as plain JSON values.
         fields: member name → what it is.
         classes: class name → id; empty unless labels are classes.
-        channels: of the images, 1 or 3.
+        channels: of the images: 1 or 3, of ``npy`` any number.
         groups: frozen assignment of group digests to splits (``--split-by stratified`` only).
+        privacy: of DICOM: ``profile`` (the list of attributes that became columns), ``identifiers`` (``hash`` or
+            ``keep``) and, where they are hashed, ``key_id``; otherwise empty.
     """
 
     recipe: dict[str, Any]
@@ -104,18 +106,26 @@ class Manifest:
     inputs: InputInfo
     splits: dict[str, SplitInfo]
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    privacy: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     format: str = FORMAT
 
     @property
     def image_field(self) -> str:
-        """The member that holds the image: ``jpg``, ``png``, ``webp`` or ``npy``."""
-        return next(name for name, info in self.fields.items() if info.kind == "image")
+        """The member that holds the image or volume: ``jpg``, ``png``, ``webp`` or ``npy``."""
+        return next(name for name, info in self.fields.items() if info.kind in ("image", "volume"))
 
     @property
     def depth(self) -> int:
         """Bits per sample of the images, 8 or 16."""
-        return 16 if self.recipe.get("depth") == 16 else 8
+        return 16 if self.recipe.get("depth") == 16 or self.modality_values else 8
+
+    @property
+    def modality_values(self) -> bool:
+        """Whether the images hold DICOM modality values (Hounsfield units, say; int16 or float32) that no window was
+        applied to."""
+        dicom = self.recipe.get("dicom")
+        return isinstance(dicom, dict) and dicom.get("window") == "none"
 
     @property
     def items(self) -> int:

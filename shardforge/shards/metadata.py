@@ -24,7 +24,7 @@ class Outcome:
         width, height, channels: of the stored image, in pixels.
         original_width, original_height: of the source image, upright, in pixels.
         original_format: of the source's content (``jpeg``, ``png``, …).
-        n_frames: frames or pages in the source file.
+        n_frames: frames or pages in the source file; None where it only says that there are several.
         bytes, sha256: size and digest of the main payload.
         source_bytes, source_sha256: size and digest of the main source file.
         sidecar_sha256: one digest over the sidecar files, or None when there are none.
@@ -36,6 +36,7 @@ class Outcome:
         pixels_hash: 64 bits of the stored pixels and their shape, in hex; what is equal in every pixel has the same.
         duplicate_of: key of the item that was kept in place of this one.
         annotations: column → boxes or points in pixels of the stored image (or fractions of it).
+        dicom: column → what was learned of a DICOM image; see :data:`DICOM`.
     """
 
     status: Status
@@ -64,6 +65,43 @@ class Outcome:
     pixels_hash: str | None = None
     duplicate_of: str | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    dicom: Mapping[str, Any] = field(default_factory=dict)
+
+
+DICOM: Mapping[str, pa.DataType] = {
+    "dicom_transfer_syntax": pa.string(),
+    "dicom_photometric": pa.string(),
+    "dicom_bits_stored": pa.int32(),
+    "dicom_signed": pa.bool_(),
+    "dicom_slope": pa.float32(),
+    "dicom_intercept": pa.float32(),
+    "dicom_modality_source": pa.string(),
+    "dicom_voi_source": pa.list_(pa.string()),
+    "dicom_window_center": pa.list_(pa.float32()),
+    "dicom_window_width": pa.list_(pa.float32()),
+    "dicom_voi_function": pa.list_(pa.string()),
+    "dicom_inverted": pa.bool_(),
+    "dicom_padding_fraction": pa.float32(),
+    "dicom_clip_low": pa.list_(pa.float32()),
+    "dicom_clip_high": pa.list_(pa.float32()),
+    "dicom_spacing_row": pa.float32(),
+    "dicom_spacing_col": pa.float32(),
+    "dicom_spacing_source": pa.string(),
+    "dicom_position": pa.list_(pa.float32()),
+    "dicom_orientation": pa.list_(pa.float32()),
+    "dicom_chest_wall": pa.string(),
+    "dicom_valid_rows": pa.int32(),
+    "dicom_depth": pa.int32(),
+    "dicom_affine": pa.list_(pa.float32()),
+}
+"""What making a sample tells of a DICOM image, beside the plan's own ``dicom_*`` columns.
+
+Lists have one entry per channel (``…_position`` and ``…_orientation`` are ImagePositionPatient and
+ImageOrientationPatient). Distances are mm, spacings those of the source, or of a stored volume; ``dicom_depth``
+counts the slices of a volume, ``dicom_affine`` is its affine [3, 4] row by row, from (z, y, x) to mm in patient
+coordinates (LPS); ``dicom_chest_wall`` is the side of a mammogram where it is; ``dicom_valid_rows`` counts the rows
+of a salvaged image that the file has.
+"""
 
 
 _PLANNED: tuple[tuple[str, pa.DataType], ...] = (
@@ -160,10 +198,14 @@ def table(
     for column in target:
         name = column.name
         base, _, part = name.rpartition("_")
-        if name in annotations:
+        if name in DICOM and name not in planned.schema.names:
+            columns.append(pa.array([outcome.dicom.get(name) for outcome in outcomes], column.type))
+        elif name in annotations:
             columns.append(pa.array([outcome.annotations.get(name) for outcome in outcomes], column.type))
         elif name in planned.schema.names:
-            columns.append(planned.column(name).cast(column.type))
+            # Casting to the same type would still load all of pyarrow's functions.
+            given = planned.column(name)
+            columns.append(given if given.type == column.type else given.cast(column.type))
         elif part in ("offset", "size") and name not in dict(_LEARNED):
             extents = [outcome.extents.get(base) for outcome in outcomes]
             columns.append(pa.array([None if e is None else getattr(e, part) for e in extents], column.type))

@@ -22,7 +22,8 @@ class PixelStatistics:
     """Statistics of a split's pixels, before lossy encoding.
 
     Attributes:
-        mean, std: per channel, in units of the full range (0…1); ``std`` is the population's.
+        mean, std: per channel, in units of the full range (0…1); ``std`` is the population's. Of int16 values the
+            range is −32768…32767.
         histogram: per channel, 256 counts: of the values, or of the high bytes of 16-bit values.
         sums: per channel, the exact sums of 16-bit values and of their squares; None for 8 bits, where the histogram
             tells.

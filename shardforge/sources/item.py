@@ -52,6 +52,8 @@ class Item:
         columns: further columns of the user's table, None where a cell is empty.
         problem: why the item fails already, or None; ``detail`` is for the log.
         frame, frames: of ``frames`` items that the main file makes, this is number ``frame``.
+        alias, group_alias: what stands for ``source`` and ``group`` wherever others can read it, or None.
+        crop: what to cut out of a DICOM image: ``none``, ``breast`` or ``ultrasound``.
     """
 
     source: str
@@ -66,6 +68,14 @@ class Item:
     detail: str = ""
     frame: int = 0
     frames: int = 1
+    alias: str | None = None
+    group_alias: str | None = None
+    crop: str = "none"
+
+    @property
+    def shown(self) -> str:
+        """The source's name for parquet, logs and keys."""
+        return self.source if self.alias is None else self.alias
 
     @property
     def name(self) -> str:

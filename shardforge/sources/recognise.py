@@ -47,7 +47,7 @@ def why_no_image(name: str, path: str) -> str | None:
     if not hidden and image_extension(name) is not None:
         return None
     try:
-        first = _read_first(path)
+        first = read_first(path)
     except OSError:
         return "cannot be read"
     if sniff(first) is not None:
@@ -55,7 +55,12 @@ def why_no_image(name: str, path: str) -> str | None:
     return "hidden" if hidden else "not an image or sidecar"
 
 
-def _read_first(path: str) -> bytes:
+def read_first(path: str) -> bytes:
+    """The first 512 bytes of a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     # Non-blocking: should a pipe have taken the file's place since it was listed, opening it must not hang.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -237,12 +237,20 @@ class RowReader:
         if place is None or word is None:
             places = self._listing.places
             return places.split(source) or places.splits.get(self._listing.base)
-        split = word.lower()
-        if SPLIT_NAME.fullmatch(split) is None:
-            raise UsageError(
-                f"{self._table.unit} {number}: {word!r} in the column {self._table.columns[place]!r} is no name "
-                "for a split",
-                where=self._table.where,
-                todo="A split's name begins with a letter and holds letters, digits and underscores, 40 at most.",
-            )
-        return split
+        return split_of_word(self._table, number, place, word)
+
+
+def split_of_word(table: Table, number: int, place: int, word: str) -> str:
+    """What a row's word in the column of splits means.
+
+    Raises:
+        UsageError: it can be no name of a split.
+    """
+    split = word.lower()
+    if SPLIT_NAME.fullmatch(split) is None:
+        raise UsageError(
+            f"{table.unit} {number}: {word!r} in the column {table.columns[place]!r} is no name for a split",
+            where=table.where,
+            todo="A split's name begins with a letter and holds letters, digits and underscores, 40 at most.",
+        )
+    return split

@@ -15,7 +15,7 @@ from shardforge.sources.options import SourceOptions
 from shardforge.sources.siblings import Roles
 from shardforge.sources.table import scan_table
 
-__all__ = ["Scan", "SourceOptions", "scan"]
+__all__ = ["Scan", "SourceOptions", "check_root", "demand_labels", "scan"]
 
 
 def scan(root: Path, options: SourceOptions) -> Scan:
@@ -37,7 +37,7 @@ def scan(root: Path, options: SourceOptions) -> Scan:
         UsageError: the root is no folder or holds no image; or the table, a labels list or an option is unusable.
         StorageError: a folder or a list cannot be read, so that items might be missed.
     """
-    _check_root(root)
+    check_root(root)
     inventory = take_inventory(root, Roles(options.fields), options.follow_symlinks)
     if options.table is not None:
         found = scan_table(inventory, options.table, options)
@@ -52,7 +52,7 @@ def scan(root: Path, options: SourceOptions) -> Scan:
             f"{inventory.inner_links:,} symbolic links lead to other places of the source: what is there is listed "
             "twice (--dedup bytes keeps both in one split, or drops one)"
         )
-    _demand_labels(found.items)
+    demand_labels(found.items)
     sort_items(found.items)
     found.unknown = sorted(
         (UnknownFile(source_name(thing.path), thing.why) for thing in found.unknown), key=lambda thing: thing.path
@@ -60,7 +60,12 @@ def scan(root: Path, options: SourceOptions) -> Scan:
     return found
 
 
-def _check_root(root: Path) -> None:
+def check_root(root: Path) -> None:
+    """Refuses a root that is no folder.
+
+    Raises:
+        UsageError, StorageError: why.
+    """
     where = source_name(str(root))
     try:
         exists, is_folder = root.exists(), root.is_dir()
@@ -72,7 +77,7 @@ def _check_root(root: Path) -> None:
         raise UsageError("is not a folder", where=where, todo="Name the folder that holds the images.")
 
 
-def _demand_labels(items: list[Item]) -> None:
+def demand_labels(items: list[Item]) -> None:
     """Where some items have labels, the others lack theirs."""
     if any(item.label is not None for item in items):
         for index, item in enumerate(items):

@@ -11,6 +11,7 @@ import pytest
 import simplejpeg
 from PIL import Image
 
+from shardforge.codecs.decode import Picture
 from shardforge.codecs.strip import holds_only_pixels, strip_metadata
 from tests.codecs.image_files import (
     corpus_file,
@@ -215,3 +216,44 @@ def test_ordinary_pngs_of_every_kind_and_size_hold_only_pixels(size: tuple[int, 
 def test_interlaced_corpus_files_hold_only_pixels(corpus: Path) -> None:
     files = [path for path in sorted((corpus / "images").rglob("*.png")) if path.read_bytes()[28:29] == b"\1"]
     assert all(holds_only_pixels(path.read_bytes(), "png") for path in files)
+
+
+def _picture_chunk(lossless: bool, quality: int = 80, size: tuple[int, int] = (90, 61)) -> tuple[bytes, bytes]:
+    data = bytes(imagecodecs.webp_encode(rgb_scene(*size), level=quality, lossless=lossless))
+    return data[12:16], data[20 : 20 + int.from_bytes(data[16:20], "little")]
+
+
+@pytest.mark.parametrize("lossless", [True, False])
+def test_bytes_behind_a_webp_picture_inside_its_chunk_are_noticed(lossless: bool) -> None:
+    kind, body = _picture_chunk(lossless)
+    canvas = b"\x20\0\0\0" + (89).to_bytes(3, "little") + (60).to_bytes(3, "little")
+    assert holds_only_pixels(webp((kind, body)), "webp")
+    assert holds_only_pixels(webp((b"VP8X", canvas), (b"ICCP", PROFILE), (kind, body)), "webp")
+    hidden = body + SECRET
+    # A decoder takes it for the same picture, and stripping keeps the chunk whole.
+    assert np.array_equal(imagecodecs.webp_decode(webp((kind, hidden))), imagecodecs.webp_decode(webp((kind, body))))
+    assert SECRET in strip_metadata(webp((kind, hidden)), "webp")
+    assert not holds_only_pixels(webp((kind, hidden)), "webp")
+    assert not holds_only_pixels(webp((kind, body + bytes(5000))), "webp")
+    for extra in [(kind, SECRET), (b"ALPH", SECRET), (b"ANMF", SECRET)]:
+        assert not holds_only_pixels(webp((kind, body), extra), "webp")
+    assert not holds_only_pixels(webp((b"VP8X", canvas), (b"ICCP", PROFILE), (b"ICCP", SECRET), (kind, body)), "webp")
+    assert not holds_only_pixels(webp((b"VP8X", canvas + SECRET), (kind, body)), "webp")
+
+
+@pytest.mark.parametrize("lossless", [True, False])
+@pytest.mark.parametrize("quality", [1, 50, 100])
+@pytest.mark.parametrize("size", [(1, 1), (16, 16), (17, 300), (201, 140)])
+def test_no_webp_of_an_encoder_is_suspected(lossless: bool, quality: int, size: tuple[int, int]) -> None:
+    assert holds_only_pixels(webp(_picture_chunk(lossless, quality, size)), "webp")
+    assert holds_only_pixels(bytes(imagecodecs.webp_encode(np.full((*size, 3), 77, np.uint8), level=quality)), "webp")
+
+
+def test_no_still_webp_of_the_corpus_is_suspected(corpus: Path) -> None:
+    checked = 0
+    for path in sorted((corpus / "images").rglob("*.webp")):
+        found = outcome(path.read_bytes())
+        if isinstance(found, Picture) and found.untouched:
+            assert holds_only_pixels(path.read_bytes(), "webp"), path
+            checked += 1
+    assert checked

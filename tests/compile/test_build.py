@@ -210,7 +210,7 @@ def png_chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def test_nothing_travels_along_with_files_that_are_stored_as_they_are(tmp_path: Path) -> None:
-    """Bytes that decoders pass over, hidden at every place a PNG and a JPEG have for them."""
+    """Bytes that decoders pass over, hidden at every place a PNG, a JPEG and a WebP have for them."""
     raw, secret = tmp_path / "raw", b"SECRETLEAK"
     whole = write_picture(raw / "plain.png", 1).read_bytes()
     header, rest = whole[:33], whole[33:]
@@ -237,7 +237,16 @@ def test_nothing_travels_along_with_files_that_are_stored_as_they_are(tmp_path: 
     (photos / "lines.jpg").write_bytes(data[:-2] + dnl + data[-2:])
     (photos / "tail.jpg").write_bytes(data + secret)
     shardforge.build(photos, tmp_path / "jpg", max_errors="100%", quiet=True)
-    for out in ("png", "jpg"):
+    plain = write_picture(tmp_path / "webps" / "plain.webp", 1).read_bytes()
+    chunk = plain[12:16] + (len(plain) - 20 + len(secret)).to_bytes(4, "little") + plain[20:] + secret
+    behind = plain[12:] + b"ALPH" + len(secret).to_bytes(4, "little") + secret
+    for name, chunks in {"inside.webp": chunk, "behind.webp": behind}.items():
+        content = b"WEBP" + chunks
+        (tmp_path / "webps" / name).write_bytes(b"RIFF" + len(content).to_bytes(4, "little") + content)
+    shardforge.build(tmp_path / "webps", tmp_path / "webp", format="webp", quiet=True)
+    flags = {row["source"]: row["flags"] for row in rows(tmp_path / "webp")}
+    assert flags == {"plain.webp": ["passed_through"], "inside.webp": [], "behind.webp": []}
+    for out in ("png", "jpg", "webp"):
         for path in (tmp_path / out).iterdir():
             assert secret not in path.read_bytes()
             assert verify(tmp_path / out).damage == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -205,6 +206,34 @@ def test_the_copy_that_is_kept_is_one_that_can_be(tmp_path: Path) -> None:
     assert [found[f"{i}.png"]["reason"] for i in range(4)] == ["duplicate", "filtered_where", None, None]
     assert (found["0.png"]["duplicate_of"], report.samples) == ("k", 2)
     assert verify(tmp_path / "out").damage == ()
+
+
+@pytest.mark.parametrize(
+    ("option", "bad", "good"),
+    [
+        ({"boxes": "marks:xywh"}, "[[1, 2, 0, 5]]", "[[1, 2, 3, 5]]"),  # no area
+        ({"boxes": "marks:xyxy,relative"}, "[[0.5, 0.1, 0.2, 0.3]]", "[[0.2, 0.1, 0.5, 0.3]]"),  # right of its right
+        ({"boxes": "marks:xywh"}, "[[1, 2, 3]]", "[[1, 2, 3, 5]]"),
+        ({"boxes": "marks:xywh"}, "[[1, 2, 3, 1e999]]", "[]"),
+        ({"keypoints": "marks:xyv"}, "[[1, 2, 7]]", "[[1, 2, 1]]"),
+        ({"keypoints": "marks:xy"}, "nonsense", ""),
+    ],
+)
+def test_the_copy_that_is_kept_has_boxes_and_points_that_can_be_used(
+    tmp_path: Path, option: dict[str, str], bad: str, good: str
+) -> None:
+    raw = tmp_path / "raw"
+    write_picture(raw / "0.png", 0)
+    shutil.copy(raw / "0.png", raw / "1.png")
+    table = tmp_path / "items.csv"
+    with open(table, "w", newline="") as file:
+        csv.writer(file).writerows([["path", "marks"], ["0.png", bad], ["1.png", good]])
+    report = shardforge.build(
+        raw, tmp_path / "out", table=table, dedup="bytes", duplicates="first", size=24, quiet=True, **option
+    )  # type: ignore[arg-type]
+    found = rows(tmp_path / "out")
+    assert (found["0.png"]["reason"], found["1.png"]["status"]) == ("duplicate", "success")
+    assert (report.samples, report.failed) == (1, 0)
 
 
 def test_files_that_change_between_comparing_and_building_are_noticed(raw: Path, tmp_path: Path) -> None:

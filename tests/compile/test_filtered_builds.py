@@ -12,7 +12,7 @@ import shardforge
 from shardforge.codecs.decode import decode
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
-from shardforge.compile.filters import HEADER_TELLS, judge_geometry
+from shardforge.compile.geometry_filter import HEADER_TELLS, judge_geometry
 from shardforge.errors import SampleError, UsageError
 from shardforge.geometry.orientation import oriented_size
 from shardforge.inspect.summary import summarise
@@ -132,6 +132,35 @@ def test_where_leaves_out_rows_and_their_classes(raw: Path, tmp_path: Path) -> N
     assert report.exit_code == 0
     assert sum(count for counts in report.balance.values() for count in counts.values()) == len(kept)
     assert verify(tmp_path / "out").damage == ()
+
+
+def test_a_build_that_filters_everything_succeeds_and_says_that_nothing_is_left(raw: Path, tmp_path: Path) -> None:
+    arguments = (raw, tmp_path / "out", "--table", raw / "items.csv", "--label", "finding", "--size", 16)
+    result = run("build", *arguments, "--min-side", 5000)
+    assert result.returncode == 0
+    assert "warning: the dataset is EMPTY" in result.stdout
+    # The table of classes shows items that are gone by the end.
+    told = result.stderr.splitlines()
+    assert told[next(i for i, line in enumerate(told) if line.startswith("class ")) - 1].startswith("classes, before")
+    assert verify(tmp_path / "out").damage == ()
+    again = json.loads(run("build", *arguments, "--min-side", 5000, "--json").stdout)
+    assert (again["status"], again["samples"]) == ("up to date", 0)
+    assert again["warnings"] == ["the dataset is EMPTY: no item became a sample"]
+    dry = run("build", raw, tmp_path / "dry", "--table", raw / "items.csv", "--size", 16, "--dry-run")
+    assert "EMPTY" not in dry.stdout + dry.stderr
+    assert "classes, before" not in dry.stderr
+
+
+def test_a_split_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
+    for i in range(6):
+        small = i < 4
+        write_picture(
+            tmp_path / "raw" / ("train" if small else "val") / "a" / f"{i}.jpg", i, *(30, 30) if small else (90, 90)
+        )
+    report = shardforge.build(tmp_path / "raw", tmp_path / "out", min_side=64, size=16, quiet=True)
+    assert (report.exit_code, report.samples) == (0, 2)
+    assert report.warnings == ("the split 'train' is EMPTY: none of its 4 items became a sample",)
+    assert f"warning: {report.warnings[0]}" in report.lines()
 
 
 def test_where_errors_name_the_columns_there_are(raw: Path, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import cv2
@@ -13,7 +15,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_sample_images
 
-from scripts.bench.pictures import SIZES, compose, composed, photographs
+from scripts import bench_build
+from scripts.bench.environments import MissingError, python_of
+from scripts.bench.pictures import DISTINCT, SIZES, compose, composed, photographs
 from scripts.bench.quality import psnr, ssim
 from scripts.bench.table import Result, Run, table
 from scripts.bench.work import fitted
@@ -51,6 +55,30 @@ def test_bench_measures_who_is_there_and_reports_who_is_missing(tmp_path: Path) 
     assert len({line.count(" | ") for line in rows}) == 1
     assert "| ffcv | missing: ModuleNotFoundError" in done.stdout
     assert not list((tmp_path / "cache").glob("environments/*"))
+    # Twelve small pictures are no measurement, and it says so.
+    assert "A run of shardforge lasts" in done.stdout
+
+
+def test_every_run_is_kept(tmp_path: Path) -> None:
+    options = argparse.Namespace(repeats=2, workers=1)
+    kept: list[tuple[bool, int]] = []
+
+    def keep(results: Mapping[str, Result]) -> None:
+        kept.append((results["bound"].start is not None, len(results["bound"].runs)))
+
+    pictures = composed("b", 9, tmp_path)
+    bench_build.measure(pictures, {"bound": Path(sys.executable)}, tmp_path / "work", options, keep)
+    assert kept == [(True, 0), (True, 1), (True, 2)]
+
+
+def test_a_peer_that_cannot_be_installed_names_the_packages_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No index: pip fails as it does without a compiler, if for another reason.
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(MissingError, match=r"apt-get install g\+\+ pkg-config libopencv-dev libturbojpeg0-dev"):
+        python_of("ffcv", tmp_path)
+    assert not (tmp_path / "environments" / "ffcv" / "complete").exists()
 
 
 def test_bench_takes_a_folder_of_ones_own_and_refuses_one_without_jpegs(tmp_path: Path) -> None:
@@ -65,13 +93,17 @@ def test_bench_takes_a_folder_of_ones_own_and_refuses_one_without_jpegs(tmp_path
     assert bench("--only", "nobody").returncode == 2
 
 
-def test_pictures_of_a_set_are_real_seeded_and_all_different(tmp_path: Path) -> None:
+def test_pictures_of_a_set_are_real_seeded_and_all_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = composed("b", 40, tmp_path)
     files = [path.read_bytes() for path in sorted(folder.iterdir())]
     assert len(set(files)) == 40
     assert [path.read_bytes() for path in sorted(composed("b", 40, tmp_path / "again").iterdir())] == files
     decoded = cv2.imdecode(np.frombuffer(files[0], np.uint8), cv2.IMREAD_COLOR)
     assert (decoded.shape[1], decoded.shape[0]) == SIZES["b"]
+    # A larger set than there are pictures holds them repeatedly, evenly and in order.
+    monkeypatch.setitem(DISTINCT, "b", 40)
+    more = [path.read_bytes() for path in sorted(composed("b", 100, tmp_path).iterdir())]
+    assert more == files + files + files[:20]
     # Every pixel of a picture is one of a photograph at its own scale: some mirrored photograph holds it whole.
     crop = compose(0, 500, 375, photographs())
     mirrored = [image[::v, ::h] for image in load_sample_images().images for v in (1, -1) for h in (1, -1)]

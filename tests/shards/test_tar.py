@@ -65,6 +65,20 @@ def test_gnu_tar_lists_and_extracts_what_was_written(tmp_path: Path) -> None:
     assert all((tmp_path / name).read_bytes() == data for name, data in members.items())
 
 
+@pytest.mark.parametrize("name", ["a.jpg", "deep/down/0-_.mask.png", "x" * 100])
+@pytest.mark.parametrize("size", [0, 1, 511, 12345, 8 * 2**30 - 1])
+def test_headers_are_those_of_tarfile(name: str, size: int) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = size
+    assert header(name, size) == info.tobuf(tarfile.USTAR_FORMAT)
+
+
+@pytest.mark.parametrize(("name", "size"), [("x" * 101, 1), ("ä.jpg", 1), ("a.jpg", 8 * 2**30), ("a.jpg", -1)])
+def test_headers_refuse_what_does_not_fit(name: str, size: int) -> None:
+    with pytest.raises(ValueError, match=r"illegal member|ascii"):
+        header(name, size)
+
+
 def test_header_is_laid_out_as_posix_ustar_says() -> None:
     # IEEE Std 1003.1, pax, "ustar Interchange Format": offset and length of every field.
     block = header("000000012.jpg", 0o1234567)

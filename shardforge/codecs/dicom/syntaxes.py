@@ -71,3 +71,12 @@ def _sniff_jpeg(stream: bytes) -> str | None:
             continue
         at += 2 + int.from_bytes(stream[at + 2 : at + 4], "big")
     return None
+
+
+def is_video(syntax: str) -> bool:
+    """MPEG2, MPEG-4 AVC/H.264 and HEVC/H.265 (PS3.5 A.4.5 to A.4.9), fragmentable or not, and SMPTE ST 2110."""
+    uncompressed = "1.2.840.10008.1.2.7."
+    if syntax.startswith(uncompressed):
+        return True
+    number = syntax.removeprefix("1.2.840.10008.1.2.4.").split(".")[0]
+    return number.isascii() and number.isdigit() and 100 <= int(number) <= 108

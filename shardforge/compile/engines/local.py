@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+from shardforge.compile.shard_task import Marker, ShardTask
 from shardforge.compile.staging import ShardResult
-from shardforge.compile.task import Marker, ShardTask
 from shardforge.compile.worker import EXIT_OUT_OF_MEMORY
 from shardforge.errors import ShardforgeError
 from shardforge.shards.catalogue import Reason

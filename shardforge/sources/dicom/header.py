@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shardforge.dicom.ultrasound_crop import UltrasoundRegion
 from shardforge.shards.catalogue import Flag, Reason
 from shardforge.sources.dicom.object_kind import ObjectKind
 from shardforge.sources.item import SourceFile
@@ -30,26 +31,6 @@ class FramePlace:
     b_value: float | None = None
     acquisition: float | None = None
     spacing: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UltrasoundRegion:
-    """A calibrated region of an ultrasound picture (PS3.3 C.8.5.5): inclusive pixel bounds and RegionDataType (1 for
-    tissue, 2 for colour flow, …)."""
-
-    x0: int
-    y0: int
-    x1: int
-    y1: int
-    data_type: int
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment of a segmentation object: SegmentNumber and SegmentLabel (free text)."""
-
-    number: int
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +121,6 @@ class Header:
     acquisition: Acquisition = Acquisition()
     places: tuple[FramePlace, ...] = ()
     referenced: tuple[str, ...] = ()
-    segments: tuple[Segment, ...] = ()
 
     @property
     def study_key(self) -> str:

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from shardforge.codecs.dicom.parse import Parsed, parse_dicom
+from shardforge.codecs.dicom.regions import ultrasound_regions
 from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS
+from shardforge.dicom.burned_in import speaks_of_capture
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
 from shardforge.sources.dicom.functional_groups import PER_FRAME, SHARED, frame_places, shared_number
-from shardforge.sources.dicom.header import Acquisition, Directions, Header, Segment, UltrasoundRegion, Vector
+from shardforge.sources.dicom.header import Acquisition, Directions, Header, Vector
 from shardforge.sources.dicom.object_kind import object_kind
 from shardforge.sources.dicom.values import Values
 from shardforge.sources.dicom.zips import is_member
 from shardforge.sources.item import SourceFile
 
-_CAPTURE_WORDS = ("SAVE", "SCREEN", "CAPTURE", "PATIENT_INFO", "PATIENT INFO", "PROTOCOL", "REPORT", "DOSE INFO")
 _MEASURES = 0x00289110
 _CENTIMETRES = 3
 # SequenceDelimitationItem (PS3.5 A.4); what may follow it, such as trailing padding, is short.
@@ -43,19 +44,19 @@ _ACQUISITION = {
 _SPACINGS = {
     "pixel_spacing": 0x00280030, "imager_pixel_spacing": 0x00181164, "nominal_scanned_pixel_spacing": 0x00182010,
 }
-_CAPTURE_DEVICE = (0x00181010, 0x00181016, 0x00181018, 0x00181019)
+_CAPTURE_DEVICE = tuple(range(0x00181010, 0x0018101C))
 _LATERALITY = (0x00200062, 0x00200060)
 _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION = 0x00080016, 0x00080008, 0x00080005, 0x0008103E
 _SAMPLES, _FRAMES, _ROWS, _COLUMNS = 0x00280002, 0x00280008, 0x00280010, 0x00280011
 _BITS = 0x00280101
 _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN = 0x00200032, 0x00200037, 0x00180050, 0x00180088
-_REGIONS, _SEGMENTS, _REFERENCED_SERIES, _INSTANCES = 0x00186011, 0x00620002, 0x00081115, 0x0008114A
+_REGIONS, _REFERENCED_SERIES, _INSTANCES = 0x00186011, 0x00081115, 0x0008114A
 _MANUFACTURER, _MODEL = 0x00080070, 0x00081090
 
 _TAGS = sorted({
     *_TEXTS.values(), *_INTEGERS.values(), *_ACQUISITION.values(), *_SPACINGS.values(), *_CAPTURE_DEVICE,
     *_LATERALITY, *(tag for tag, _ in _NUMBERS.values()), _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION, _SAMPLES,
-    _FRAMES, _ROWS, _COLUMNS, _BITS, _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN, _REGIONS, _SEGMENTS,
+    _FRAMES, _ROWS, _COLUMNS, _BITS, _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN, _REGIONS,
     _REFERENCED_SERIES, _MANUFACTURER, _MODEL, SHARED, PER_FRAME,
 })
 # fmt: on
@@ -91,10 +92,10 @@ def read_header(file: BinaryIO, source: SourceFile, settings: HeaderSettings) ->
     except MemoryError:
         return Header(source, problem=Reason.OUT_OF_MEMORY)
     except OSError as error:
-        return Header(source, problem=Reason.UNREADABLE, detail=str(error.strerror or error))
+        return Header(source, problem=Reason.UNREADABLE, detail=str(error.strerror))
     except Exception as error:
         # Whatever a hostile file makes a parser run into is one failed row, not a lost build.
-        return Header(source, problem=Reason.CORRUPT, detail=f"{type(error).__name__}: {error}")
+        return Header(source, problem=Reason.CORRUPT, detail=type(error).__name__)
 
 
 def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings, cut: bool) -> Header:
@@ -107,7 +108,6 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings, cut: b
     frames = max(1, values.integer(_FRAMES) or 1)
     problem, detail = _problem(parsed, kind, frames, settings)
     image_type = values.texts(_IMAGE_TYPE)
-    description = " ".join((values.text(_DESCRIPTION), *image_type)).upper()
     spacing, spacing_source = _spacing(values)
     return Header(
         source,
@@ -132,8 +132,8 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings, cut: b
         spacing_between_slices=shared_number(values, _MEASURES, _BETWEEN),
         laterality=next(filter(None, map(values.text, _LATERALITY)), ""),
         capture_device=any(map(values.has, _CAPTURE_DEVICE)),
-        capture_words=any(word in description for word in _CAPTURE_WORDS),
-        regions=_regions(values),
+        capture_words=speaks_of_capture((values.text(_DESCRIPTION), *image_type)),
+        regions=ultrasound_regions(parsed.dataset),
         acquisition=Acquisition(
             manufacturer=values.text(_MANUFACTURER),
             model=values.text(_MODEL),
@@ -141,7 +141,6 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings, cut: b
         ),
         places=frame_places(values, frames) if problem is None else (),
         referenced=_referenced(values) if kind == "segmentation" else (),
-        segments=_segments(values) if kind == "segmentation" else (),
         **plain,
     )
 
@@ -192,21 +191,6 @@ def _spacing(values: Values) -> tuple[tuple[float, float] | None, str | None]:
     return None, None
 
 
-def _regions(values: Values) -> tuple[UltrasoundRegion, ...]:
-    found = []
-    for region in values.items(_REGIONS):
-        bounds = [region.integer(tag, "UL") for tag in (0x00186018, 0x0018601A, 0x0018601C, 0x0018601E)]
-        x0, y0, x1, y1 = bounds
-        if x0 is not None and y0 is not None and x1 is not None and y1 is not None:
-            found.append(UltrasoundRegion(x0, y0, x1, y1, region.integer(0x00186014, "US") or 0))
-    return tuple(found)
-
-
 def _referenced(values: Values) -> tuple[str, ...]:
     series = values.items(_REFERENCED_SERIES)
     return tuple(instance.text(0x00081155) for one in series for instance in one.items(_INSTANCES))
-
-
-def _segments(values: Values) -> tuple[Segment, ...]:
-    numbered = ((one.integer(0x00620004, "US"), one.text(0x00620005)) for one in values.items(_SEGMENTS))
-    return tuple(Segment(number, label) for number, label in numbered if number is not None)

@@ -23,7 +23,8 @@ from shardforge.sources.item import SourceFile
 SEPARATOR = "//"
 _ENCRYPTED = 0x1
 _TAIL = 22 + 0xFFFF + 20
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, KeyError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, KeyError)
+"""What reading a damaged or hostile archive raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,8 @@ class Archives:
             return archive.open(info)  # type: ignore[return-value]
         except KeyError:
             raise SampleError(Reason.MISSING_FILE, "no such member in the archive") from None
-        except _DAMAGED as error:
-            raise SampleError(Reason.CORRUPT, f"zip archive: {error}") from None
+        except DAMAGED as error:
+            raise SampleError(Reason.CORRUPT, f"zip archive: {type(error).__name__}") from None
 
     def read(self, path: str, limit: int) -> bytes:
         """All bytes of a plain file or a member.
@@ -123,8 +124,8 @@ class Archives:
         with self.open(path) as file:
             try:
                 data = file.read(limit + 1)
-            except _DAMAGED as error:
-                raise SampleError(Reason.CORRUPT, f"zip archive: {error}") from None
+            except DAMAGED as error:
+                raise SampleError(Reason.CORRUPT, f"zip archive: {type(error).__name__}") from None
             except OSError as error:
                 raise SampleError(Reason.UNREADABLE, str(error.strerror)) from None
         if len(data) > limit:
@@ -146,8 +147,8 @@ class Archives:
                 raise SampleError(Reason.OVER_BUDGET, f"the archive's directory has over {limits.directory} bytes")
         try:
             infos = self._archive(path).infolist()
-        except _DAMAGED as error:
-            raise SampleError(Reason.CORRUPT, f"zip archive: {error}") from None
+        except DAMAGED as error:
+            raise SampleError(Reason.CORRUPT, f"zip archive: {type(error).__name__}") from None
         total = sum(info.file_size for info in infos)
         if len(infos) > limits.members:
             raise SampleError(Reason.OVER_BUDGET, f"{len(infos)} members, {limits.members} allowed")

@@ -1,0 +1,95 @@
+"""The words that a coded attribute may contribute to a dataset: terms of the standard, and vendors' common ones.
+
+A code string is free text in practice (a technician's note in BodyPartExamined, a name in ImageType), so that only
+words known beforehand pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text that are separated by white space."""
+    return frozenset(text.split())
+
+
+_SIDES = words("L R B U")
+_YES_NO = words("YES NO")
+
+MODALITY = words(
+    "AR ASMT AU BDUS BI BMD CFM CR CT CTPROTOCOL DMS DG DOC DX ECG EEG EMG EOG EPS ES FID GM HC HD IO IOL IVOCT IVUS "
+    "KER KO LEN LS M3D MG MR NM OAM OCT OP OPM OPT OPTBSV OPTENF OPV OSS OT PA PLAN POS PR PT PX REG RESP RF RG "
+    "RTDOSE RTIMAGE RTINTENT RTPLAN RTRAD RTRECORD RTSEGANN RTSTRUCT RWV SEG SM SMR SR SRF STAIN TEXTUREMAP TG US VA "
+    "XA XAPROTOCOL XC AS CD CF CP CS DD DF DM DS EC FA FS LP MA MS OPR ST VF SC"
+)
+"""PS3.3 C.7.3.1.1.1, the retired terms included, and SC, which is none but common."""
+
+BODY_PART = words(
+    "ABDOMEN ABDOMENPELVIS ADRENAL ANKLE AORTA ARM AXILLA BACK BLADDER BONE BRAIN BREAST BRONCHUS BUTTOCK CALCANEUS "
+    "CALF CAROTID CEREBELLUM CERVIX CHEEK CHEST CHESTABDOMEN CHESTABDPELVIS CHESTABDOMENPELVIS CIRCLEOFWILLIS "
+    "CLAVICLE COCCYX COLON CORNEA CORONARYARTERY CSPINE CTSPINE DUODENUM EAR ELBOW ESOPHAGUS EXTREMITY EYE EYELID "
+    "FACE FEMUR FINGER FOOT FOREARM GALLBLADDER HAND HEAD HEADNECK HEART HIP HUMERUS ILEUM ILIUM IAC JAW JEJUNUM "
+    "KIDNEY KNEE LARYNX LEG LIVER LSPINE LSSPINE LUNG MAXILLA MEDIASTINUM MOUTH NECK NECKCHEST NECKCHESTABDOMEN "
+    "NECKCHESTABDPELV NOSE ORBIT OVARY PANCREAS PAROTID PATELLA PELVIS PENIS PHARYNX PROSTATE RECTUM RIB SCALP "
+    "SCAPULA SCLERA SCROTUM SHOULDER SINUS SKIN SKULL SPINE SPLEEN SSPINE STERNUM STOMACH SUBMANDIBULAR TESTIS THIGH "
+    "THUMB THYMUS THYROID TIBIA TOE TONGUE TRACHEA TSPINE TLSPINE UTERUS URETER URETHRA VAGINA VULVA WHOLEBODY WRIST "
+    "ZYGOMA"
+)
+"""PS3.16 annex L (the values of Body Part Examined), written without spaces, those of animals left out."""
+
+IMAGE_TYPE = words(
+    "ORIGINAL DERIVED MIXED PRIMARY SECONDARY AXIAL LOCALIZER SCOUT OTHER NONE VOLUME OVERVIEW THUMBNAIL LABEL "
+    "RESAMPLED REFORMATTED MPR MIP MINIP MIN_IP MAX_IP MEAN AVERAGE PROJECTION SUBTRACTION ADC TRACEW FA DIFFUSION "
+    "PERFUSION FMRI T1 T2 T2_STAR PROTON_DENSITY ASL BOLD FLAIR STIR MAGNITUDE PHASE REAL IMAGINARY M P R I ND NORM "
+    "DIS2D DIS3D SE GR IR EPI SFOV STATIC DYNAMIC GATED TOMO EMISSION TRANSMISSION QUANTITY PORTAL DRR BIPLANE "
+    "ABDOMINAL BREAST CARDIOLOGY CHEST EPICARDIAL TEE TTE FETAL GYNECOLOGY INTRACARDIAC INTRAOPERATIVE INTRAVASCULAR "
+    "MUSCULOSKELETAL NEONATAL OBSTETRICAL OPHTHALMOLOGY PEDIATRIC PELVIC RETROPERITONEAL SCROTAL SMALL_PARTS "
+    "TOMOSYNTHESIS GENERATED_2D POST_CONTRAST"
+)
+"""PS3.3 C.7.6.1.1.2 and what the IODs and vendors add to it; spaces within a term are written as underscores."""
+
+CODES: Mapping[str, frozenset[str]] = {
+    "Modality": MODALITY,
+    "BodyPartExamined": BODY_PART,
+    "ImageType": IMAGE_TYPE,
+    "Laterality": _SIDES,
+    "ImageLaterality": _SIDES,
+    "FrameLaterality": _SIDES,
+    "PhotometricInterpretation": words(
+        "MONOCHROME1 MONOCHROME2 RGB YBR_FULL YBR_FULL_422 YBR_PARTIAL_420 YBR_PARTIAL_422 YBR_ICT YBR_RCT "
+        "PALETTE_COLOR HSV ARGB CMYK XYB"
+    ),
+    "PatientPosition": words("HFP HFS HFDR HFDL FFDR FFDL FFP FFS LFP LFS RFP RFS AFDR AFDL PFDR PFDL SITTING"),
+    "ViewPosition": words(
+        "AP PA LL RL RLD LLD RLO LLO LATERAL LAT OBLIQUE ML MLO LM LMO CC FB SIO ISO XCC XCCL XCCM LPO RPO LAO RAO "
+        "ERECT SUPINE AXIAL"
+    ),
+    "PatientOrientation": words(
+        "L R A P H F LA LP RA RP LH LF RH RF AH AF PH PF AL AR PL PR HL HR HA HP FL FR FA FP"
+    ),
+    "PresentationIntentType": words("FOR_PROCESSING FOR_PRESENTATION"),
+    "PresentationLUTShape": words("IDENTITY INVERSE"),
+    "VOILUTFunction": words("LINEAR LINEAR_EXACT SIGMOID"),
+    "RescaleType": words("HU US OD MGML Z_EFF ED EDW HU_MOD PCT SUV"),
+    "Units": words(
+        "CNTS NONE CM2 CM2ML PCNT CPS BQML MGMINML UMOLMINML MLMING MLG 1CM UMOLML PROPCNTS PROPCPS MLMINML MLML GML "
+        "STDDEV"
+    ),
+    "MRAcquisitionType": words("2D 3D"),
+    "ScanningSequence": words("SE IR GR EP RM"),
+    "SequenceVariant": words("SK MTC SS TRSS SP MP OSP NONE"),
+    "LossyImageCompression": words("00 01"),
+    "BurnedInAnnotation": _YES_NO,
+    "BreastImplantPresent": _YES_NO,
+    "PartialView": _YES_NO,
+    "QualityControlImage": words("YES NO BOTH"),
+    "PixelSpacingCalibrationType": words("GEOMETRY FIDUCIAL"),
+    "ConversionType": words("DV DI DF WSD SD SI DRW SYN"),
+    "AnatomicalOrientationType": words("BIPED QUADRUPED"),
+    "ContentQualification": words("PRODUCT RESEARCH SERVICE"),
+    "SegmentationType": words("BINARY FRACTIONAL LABELMAP"),
+    "DetectorType": words("DIRECT SCINTILLATOR STORAGE FILM"),
+    "ContrastBolusAgentAdministered": _YES_NO,
+}
+"""Attribute → the words it may have."""
