@@ -8,7 +8,7 @@ from typing import Literal
 
 from shardforge.codecs.isobmff import boxes
 from shardforge.codecs.jpeg_segments import APP0, APP14, JPEG_LS, SOS, Layout, frame_of, walk
-from shardforge.codecs.others import read_jxl_header
+from shardforge.codecs.jxl import read_header as read_jxl_header
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
