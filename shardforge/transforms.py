@@ -1,6 +1,16 @@
-"""Training-time transforms: pass the first four to a reader's ``transform``, and run ``Normalize`` on the device."""
+"""Training-time transforms: the geometric ones for a reader's ``transform``, ``PadCollate`` for its ``collate``, and
+``Normalize`` to run on the device."""
 
-from shardforge.stream.augment import CenterCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
+from shardforge.stream.augment import CenterCrop, Pad, RandomHorizontalFlip, RandomResizedCrop, Resize
+from shardforge.stream.collate import PadCollate
 from shardforge.stream.normalize import Normalize
 
-__all__ = ["CenterCrop", "Normalize", "RandomHorizontalFlip", "RandomResizedCrop", "Resize"]
+__all__ = [
+    "CenterCrop",
+    "Normalize",
+    "Pad",
+    "PadCollate",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "Resize",
+]
