@@ -19,6 +19,7 @@ from shardforge.stream.device import DeviceFeed
 from shardforge.stream.handover import HandOver, Pass
 from shardforge.stream.pipeline import Callback
 from shardforge.stream.planning import EpochPlan
+from shardforge.stream.ring import Returns
 from shardforge.stream.sample import OnError
 from shardforge.stream.select import Weights
 from shardforge.stream.share import Share, Tail
@@ -192,7 +193,7 @@ class ShardLoader:
     def _by_workers(self) -> Generator[Any, None, None]:
         if self._batches is None:
             self._batches = DataLoader(
-                InWorker(self.dataset, self._threads),
+                InWorker(self.dataset, self._threads, returned=not self._feed.copies),
                 batch_size=None,
                 num_workers=self._workers,
                 prefetch_factor=self._prefetch,
@@ -202,7 +203,7 @@ class ShardLoader:
                 pin_memory=self._feed.copies,
             )
         # Here and now, so that this pass reads what is next now.
-        return _raising(iter(self._batches))
+        return _received(iter(self._batches), Returns(self._workers))
 
     def _pass(self, batches: Generator[Any, None, None], running: Pass) -> Generator[Any, None, None]:
         fed = self._feed(batches)
@@ -242,10 +243,12 @@ class ShardLoader:
         self.close()
 
 
-def _raising(contents: Iterator[Any]) -> Generator[Any, None, None]:
-    for content in contents:
-        if isinstance(content, ShardforgeError):
-            raise content
+def _received(batches: Iterator[Any], returns: Returns) -> Generator[Any, None, None]:
+    for batch in batches:
+        if isinstance(batch, ShardforgeError):
+            raise batch
+        content = returns(*batch)
+        del batch
         yield content
         del content
 

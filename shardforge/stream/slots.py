@@ -40,9 +40,7 @@ class SharedSlots:
     descriptor, not copied."""
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> torch.Tensor:
-        kind, count = torch_type(dtype), int(np.prod(shape))
-        storage = torch.UntypedStorage._new_shared(max(1, count * dtype.itemsize))  # type: ignore[no-untyped-call]
-        return torch.empty(0, dtype=kind).set_(storage, 0, shape)  # type: ignore[call-overload,no-any-return]
+        return shared(shape, torch_type(dtype))
 
 
 class RecycledSlots:
@@ -72,6 +70,13 @@ class RecycledSlots:
             if size <= len(buffer) <= 2 * size:
                 return buffer
         return np.empty(max(1, size), np.uint8)
+
+
+def shared(shape: tuple[int, ...], kind: torch.dtype) -> torch.Tensor:
+    """A tensor of zeros in new anonymous shared memory."""
+    size = max(1, int(np.prod(shape)) * kind.itemsize)
+    storage = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
+    return torch.empty(0, dtype=kind).set_(storage, 0, shape)  # type: ignore[call-overload,no-any-return]
 
 
 def torch_type(dtype: np.dtype[Any]) -> torch.dtype:
