@@ -31,7 +31,7 @@ def test_processes_read_what_one_process_reads_in_the_same_order(corpus: Path) -
 
 def test_killed_processes_cost_nothing(corpus: Path) -> None:
     root = corpus / "dicom"
-    files = listed(root / "series_made_tilt") * 400
+    files = listed(root / "series_made_tilt") * 180
     killed: set[int] = set()
 
     def kill_one(done: int, total: int) -> None:
