@@ -155,7 +155,8 @@ def draw(tissues: Iterable[Ellipse], size: int = TILE) -> Slice:
         inside = ((right * cos + down * sin) / a) ** 2 + ((down * cos - right * sin) / b) ** 2 <= 1
         values[inside] = hu
     means = values.reshape(size, _FINER, size, _FINER).mean(axis=(1, 3), keepdims=True)
-    return np.rint(means[:, 0]).astype(np.int16)
+    rounded: Slice = np.rint(means[:, 0]).astype(np.int16)
+    return rounded
 
 
 def tile(slice_: Slice, name: str) -> Picture:
