@@ -59,7 +59,8 @@ def decode(
 
     Returns:
         By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
-        or uint16 [H, W]; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what the JSON says.
+        or uint16 [H, W]; ``volume`` [Z, Y, X] of any plain dtype; ``array`` as stored; ``class`` int; ``text``
+        str; ``json`` what the JSON says.
 
     Raises:
         Undecodable: it cannot be decoded.
@@ -71,6 +72,11 @@ def decode(
         return _mask(payload, form)
     if info.kind == "array":
         return _array(payload)
+    if info.kind == "volume":
+        volume = _array(payload)
+        if volume.ndim != 3:
+            raise Undecodable(f"an array of shape {volume.shape} where [Z, Y, X] belongs")
+        return volume
     try:
         if info.kind == "text":
             return str(payload, "utf-8")

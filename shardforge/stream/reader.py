@@ -65,7 +65,9 @@ class Split:
                 extents = self.index.extents(member, ids)
                 if extents.size[0] >= 0 or not info.optional:
                     extent = int(extents.shard[0]), int(extents.offset[0]), int(extents.size[0])
-                    sample["image" if info.kind == "image" else member] = self.value(place, member, info, *extent)
+                    sample["image" if info.kind in ("image", "volume") else member] = self.value(
+                        place, member, info, *extent
+                    )
         return sample
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
