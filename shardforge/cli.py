@@ -30,7 +30,8 @@ def _reporting(command: Callable[P, int]) -> Callable[P, None]:
             _complain(str(error), error.exit_code, as_json)
             code = error.exit_code
         except KeyboardInterrupt:
-            _complain("interrupted; the same command goes on from here", _INTERRUPTED, as_json)
+            resumable = "; the same command goes on from here" if command.__name__ == "build" else ""
+            _complain(f"interrupted{resumable}", _INTERRUPTED, as_json)
             code = _INTERRUPTED
         sys.exit(code)
 
@@ -218,6 +219,51 @@ def _show(content: Mapping[str, Any], lines: Sequence[str], as_json: bool, silen
         click.echo(json.dumps(content))
     elif not silent:
         click.echo("\n".join(lines))
+
+
+@main.command(short_help="Where the time goes when reading, and the settings to use.")
+@click.argument("out")
+@click.option("--split", metavar="NAME", help="Which split.  [train]")
+@click.option("--batch-size", type=int, default=256, metavar="N", help="Rows of a batch.  [256]")
+@click.option("--crop", type=int, metavar="N", help="Side of random crops; 0: as stored.  [224, or what images give]")
+@click.option("--seconds", type=float, default=20.0, metavar="S", help="How long to measure, about.  [20]")
+@click.option("--step-ms", type=float, default=0.0, metavar="MS", help="Also beside training steps of this length.")
+@_json
+@_quiet
+@_reporting
+def bench(
+    out: str,
+    split: str | None,
+    batch_size: int,
+    crop: int | None,
+    seconds: float,
+    step_ms: float,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Measure reading the dataset in OUT on this machine: time per sample and stage, speed by
+    threads and workers, what binds, and the slowest samples. Nothing is written.
+
+    \b
+    Example:
+      shardforge bench out/
+      shardforge bench out/ --split val --batch-size 128 --step-ms 80
+    """
+    from pathlib import Path
+
+    from shardforge.inspect.bench.bench import bench as measure
+
+    report = measure(
+        Path(out),
+        split=split,
+        batch_size=batch_size,
+        crop=crop,
+        seconds=seconds,
+        step_ms=step_ms,
+        progress=None if quiet or as_json else lambda line: click.echo(line, err=True),
+    )
+    _show(report.to_json(), report.lines(), as_json, quiet)
+    return 0
 
 
 @main.command(short_help="What this machine and installation can do.")

@@ -17,7 +17,17 @@ PEERS: dict[str, tuple[str, ...]] = {
     "mosaic": ("mosaicml-streaming", "pillow"),
     "img2dataset": ("img2dataset",),
 }
-"""Peer → what pip installs for it."""
+"""Peer → what pip installs for it, to build."""
+_FAST = ("torch", "simplejpeg", "opencv-python-headless")
+READERS: dict[str, tuple[str, ...]] = {
+    "webdataset": ("webdataset", "torchvision", "pillow", *_FAST),
+    "litdata": ("litdata", "torchvision", "pillow", *_FAST),
+    "mosaic": ("mosaicml-streaming", "torchvision", "pillow", *_FAST),
+    "ffcv": ("ffcv", "torch", "pillow"),
+    "dali": ("nvidia-dali-cuda120", "numpy"),
+    "imagefolder": ("torch", "pillow", "numpy"),
+}
+"""Peer → what pip installs for it, to read: each in an environment ``reading-PEER``."""
 SYSTEM = {"ffcv": "g++ pkg-config libopencv-dev libturbojpeg0-dev"}
 """Peer → packages of Debian or Ubuntu that pip needs for it."""
 
@@ -33,19 +43,20 @@ def last_line(text: str) -> str:
     return (named or lines or ["it said nothing"])[-1]
 
 
-def python_of(peer: str, cache: Path) -> Path:
-    """The interpreter of a peer's environment, made on first use.
+def python_of(peer: str, cache: Path, *, reading: bool = False) -> Path:
+    """The interpreter of a peer's environment for building or reading, made on first use.
 
     Raises:
         MissingError: it cannot be made.
     """
-    folder = cache / "environments" / peer
+    folder = cache / "environments" / (f"reading-{peer}" if reading else peer)
+    packages = (READERS if reading else PEERS)[peer]
     python, complete = folder / "bin" / "python", folder / "complete"
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
         try:
-            _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *PEERS[peer]])
+            _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *packages])
         except MissingError as error:
             needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
             raise MissingError(f"{error}{needed}") from None
