@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import argparse
 import compileall
-import contextlib
 import json
 import math
 import os
 import platform
 import shlex
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +29,10 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from scripts.bench.environments import PEERS, MissingError, last_line, python_of  # noqa: E402
+from scripts.bench.arguments import names_of, positive, python_for  # noqa: E402
+from scripts.bench.environments import PEERS, MissingError, python_of  # noqa: E402
 from scripts.bench.pictures import DISTINCT, composed, own  # noqa: E402
+from scripts.bench.process import answer_of  # noqa: E402
 from scripts.bench.quality import judge  # noqa: E402
 from scripts.bench.table import REFERENCE, Result, Run, table  # noqa: E402
 from scripts.bench.work import sources  # noqa: E402
@@ -46,8 +45,6 @@ LASTING = 20
 """Seconds; shorter runs are pointed out."""
 FEW = 8
 """Pictures of the run that tells what starting costs."""
-TIMEOUT = 3600
-"""Seconds one run may take."""
 TITLES = {"a": "12-megapixel photographs", "b": "500 × 375 JPEGs", "src": "JPEGs of --src"}
 
 
@@ -91,17 +88,17 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", choices=("a", "b", "both"), default="both")
     parser.add_argument("--src", type=Path, help="measure with the JPEGs below this folder instead")
+    parser.add_argument("--count", type=positive, help=f"pictures of a set (default {COUNTS['a']} and {COUNTS['b']})")
+    parser.add_argument("--workers", type=positive, default=2)
+    parser.add_argument("--repeats", type=positive, default=3)
     parser.add_argument(
-        "--count", type=_positive, help=f"pictures of a set (default {COUNTS['a']} and {COUNTS['b']})"
+        "--only", type=names_of(CONTENDERS), default=list(CONTENDERS), help=f"of {','.join(CONTENDERS)}"
     )
-    parser.add_argument("--workers", type=_positive, default=2)
-    parser.add_argument("--repeats", type=_positive, default=3)
-    parser.add_argument("--only", type=_names, default=list(CONTENDERS), help=f"of {','.join(CONTENDERS)}")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "shardforge-bench")
     parser.add_argument("--work", type=Path, help="folder for what is built (default: the system's temporary one)")
     parser.add_argument(
         "--python",
-        type=_python,
+        type=python_for(PEERS),
         action="append",
         default=[],
         metavar="PEER=PATH",
@@ -111,27 +108,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.python = dict(options.python)
     return options
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number
-
-
-def _names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := set(names) - set(CONTENDERS):
-        raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: none of {', '.join(CONTENDERS)}")
-    return names
-
-
-def _python(text: str) -> tuple[str, Path]:
-    name, _, path = text.partition("=")
-    if name not in PEERS or not path:
-        raise argparse.ArgumentTypeError(f"{text!r}; write PEER=PATH with a peer of {', '.join(PEERS)}")
-    return name, Path(path)
 
 
 def measure(
@@ -178,24 +154,7 @@ def measure(
 
 
 def _run(name: str, python: Path, pictures: Path, out: Path, workers: int, stored: Path) -> Run:
-    command = [python, "-m", "scripts.bench.child", name, pictures, out, workers, stored]
-    pipe = subprocess.PIPE
-    try:
-        child = subprocess.Popen(
-            list(map(str, command)), cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
-        )
-        try:
-            answer, said = child.communicate(timeout=TIMEOUT)
-        finally:
-            # With all that it started, which may hold its pipes.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingError(str(error)) from None
-    if child.returncode:
-        raise MissingError(last_line(said))
-    return Run(**json.loads(answer.splitlines()[-1]))
+    return Run(**answer_of(python, "scripts.bench.child", name, pictures, out, workers, stored))
 
 
 def _print(

@@ -74,27 +74,27 @@ _HEAD = (
 
 def table(results: Mapping[str, Result], count: int, few: int) -> str:
     """A row for each contender; ratios are to :data:`REFERENCE` in the same run, medians over the repeats."""
-    lines = [_row(_HEAD), _row(["---", *["---:"] * (len(_HEAD) - 1)])]
+    lines = [row(_HEAD), row(["---", *["---:"] * (len(_HEAD) - 1)])]
     reference = results.get(REFERENCE)
     ours = speeds(reference, count, few) if reference is not None and reference.runs else None
     for name, result in results.items():
         if not result.runs:
-            lines.append(_row([name, f"missing: {result.missing}", *[""] * (len(_HEAD) - 2)]))
+            lines.append(row([name, f"missing: {result.missing}", *[""] * (len(_HEAD) - 2)]))
             continue
         speed = speeds(result, count, few)
         quality = result.quality
         lines.append(
-            _row(
+            row(
                 [
                     name,
                     f"{speed.whole:.1f}",
-                    _ratio(None if ours is None else ours.whole, speed.whole),
+                    ratio(None if ours is None else ours.whole, speed.whole),
                     "" if speed.steady is None else f"{speed.steady:.1f}",
-                    _ratio(None if ours is None else ours.steady, speed.steady),
+                    ratio(None if ours is None else ours.steady, speed.steady),
                     "" if result.start is None else f"{result.start.seconds:.2f}",
                     f"{1000 * result.median('cpu_seconds') / count:.2f}",
-                    _megabytes(result.median("peak_one")),
-                    _megabytes(result.median("peak_all")),
+                    megabytes(result.median("peak_one")),
+                    megabytes(result.median("peak_all")),
                     f"{result.median('output_bytes') / 1e6:.1f}",
                     "" if quality is None else f"{quality.psnr:.2f} ({quality.psnr_least:.2f})",
                     "" if quality is None else f"{quality.ssim:.4f}",
@@ -104,13 +104,16 @@ def table(results: Mapping[str, Result], count: int, few: int) -> str:
     return "\n".join(lines)
 
 
-def _row(cells: Sequence[str]) -> str:
+def row(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _ratio(ours: float | None, theirs: float | None) -> str:
+def ratio(ours: float | None, theirs: float | None) -> str:
+    """How many times as fast ours is; nothing where one of them is missing."""
     return "" if ours is None or theirs is None else f"{ours / theirs:.2f}×"
 
 
-def _megabytes(value: float) -> str:
+def megabytes(value: float) -> str:
+    """Bytes in units of a million."""
     return f"{value / 1e6:.0f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 from collections.abc import Iterator
@@ -71,3 +72,21 @@ def _memory(process: Path) -> tuple[int, int]:
     except OSError:
         values = {}
     return values.get("VmRSS:", 0), values.get("VmHWM:", 0)
+
+
+def family_cpu_seconds() -> float:
+    """Processor time of this process, its living descendants, and those that have been waited for."""
+    ticks = 0
+    for process in _family(Path("/proc/self")):
+        try:
+            # The name in parentheses may hold anything; utime, stime, cutime and cstime are fields 14 to 17.
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def family_memory() -> int:
+    """Resident bytes of this process and its descendants now; shared pages count repeatedly."""
+    return sum(_memory(process)[0] for process in _family(Path("/proc/self")))

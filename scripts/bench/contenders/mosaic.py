@@ -6,14 +6,12 @@ import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 
-import torch
+from scripts.bench.torchvision_operators import declare
 
 try:
     import torchvision  # noqa: F401
 except RuntimeError:
-    # Its compiled part does not load beside a CPU build of torch. streaming imports it, but nothing here needs it.
-    for name in ("nms", "qnms"):
-        torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    declare()
 import streaming
 from streaming.base.util import merge_index
 
