@@ -31,7 +31,7 @@ from scripts.bench.arguments import names_of, positive, python_for  # noqa: E402
 from scripts.bench.environments import MissingError, python_of  # noqa: E402
 from scripts.bench.process import answer_of  # noqa: E402
 from scripts.bench.reading.contestants import CONTENDERS, PEERS, Payload  # noqa: E402
-from scripts.bench.reading.prepare import SMALL, pictures, some, written  # noqa: E402
+from scripts.bench.reading.prepare import SMALL, arrays, pictures, some, written  # noqa: E402
 from scripts.bench.reading.table import Result, extras_table, table  # noqa: E402
 from scripts.bench.reading.work import BATCH  # noqa: E402
 
@@ -118,7 +118,8 @@ def measure(
         print(f"{name}: preparing", file=sys.stderr, flush=True)
         try:
             python = _python(options, name)
-            data[name] = python, written(CONTENDERS[name], python, folder)
+            contender = CONTENDERS[name]
+            data[name] = python, written(contender, python, arrays(folder) if contender.payload == "npy" else folder)
         except MissingError as error:
             result.missing = str(error)
     for turn in range(options.repeats):

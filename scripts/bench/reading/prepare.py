@@ -27,19 +27,25 @@ SMALL = 1024
 
 
 def pictures(count: int, cache: Path) -> Path:
-    """A folder of ``count`` photographs: JPEGs (short side 256, quality 95, 4:2:0), and of the first ones also arrays
-    (uint8 [256, 256, 3], ``.npy``). Up to 4 000 are different."""
+    """A folder of ``count`` photographs: JPEGs (short side 256, quality 95, 4:2:0). Up to 4 000 are different."""
 
     def fill(folder: Path) -> None:
         originals = sources(composed("b", count, cache))
         with Pool() as pool:
             for number, data in enumerate(pool.imap(_made, originals, 16)):
-                name = folder / f"{number:06d}"
-                name.with_suffix(".jpg").write_bytes(data)
-                if number < ARRAYS:
-                    name.with_suffix(".npy").write_bytes(_array(data))
+                (folder / f"{number:06d}.jpg").write_bytes(data)
 
     return _once(cache / "reading" / str(count) / "pictures", fill)
+
+
+def arrays(folder: Path) -> Path:
+    """A folder beside that of the pictures with the first of them as arrays (uint8 [256, 256, 3], ``.npy``)."""
+
+    def fill(target: Path) -> None:
+        for path in sources(folder)[:ARRAYS]:
+            (target / f"{path.stem}.npy").write_bytes(_array(path.read_bytes()))
+
+    return _once(folder.with_name("arrays"), fill)
 
 
 def some(folder: Path, count: int, name: str) -> Path:

@@ -27,14 +27,14 @@ _AHEAD = 2
 
 
 def write(pictures: Path, out: Path, payload: str) -> None:
-    (out / "pictures").symlink_to(pictures)
+    (out / "source").symlink_to(pictures)
 
 
 @contextmanager
 def _reader(data: Path, workers: int, decode: Callable[[bytes], Any], pattern: str) -> Iterator[Any]:
     cv2.setNumThreads(1)
     draw = random.Random(0)
-    paths = sorted((data / "pictures").glob(pattern))
+    paths = sorted((data / "source").glob(pattern))
     stored = [path.read_bytes() for path in paths]
     shapes = [decode(payload).shape[:2] for payload in stored]
     boxes = [random_box(height, width, draw) for height, width in shapes]

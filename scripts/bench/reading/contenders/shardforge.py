@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from scripts.bench.reading.work import BATCH, CROP
+from scripts.bench.reading.work import BATCH, CROP, SQUARE, label_of
 from shardforge import ShardDataset, ShardLoader
 from shardforge import build as build_dataset
 from shardforge.transforms import RandomHorizontalFlip, RandomResizedCrop
@@ -19,14 +20,17 @@ SHARD = 1000
 
 
 def write(pictures: Path, out: Path, payload: str, shard: int = SHARD) -> None:
-    """Writes a dataset of the files in ``pictures``, as they are."""
-    table = out.with_suffix(".csv")
-    rows = [f"{path},{int(path.stem) % 10}" for path in sorted(pictures.glob("*.jpg"))]
-    table.write_text("\n".join(["path,label", *rows]) + "\n")
-    how: dict[str, Any] = {"format": "keep"} if payload == "jpg" else {"format": "npy", "size": "256x256"}
+    """Writes a dataset of the pictures, as they are; arrays are made again from the pictures in the folder beside."""
+    how: dict[str, Any] = {"format": "keep"}
+    source = pictures
     if payload == "npy":
-        how["resize"] = "exact"
-    build_dataset(pictures, out, table=table, label="label", shard_samples=shard, quiet=True, overwrite=True, **how)
+        source = pictures.with_name("pictures")
+        how = {"format": "npy", "size": f"{SQUARE}x{SQUARE}", "resize": "exact"}
+    rows = [f"{path.stem}.jpg,{label_of(path)}" for path in sorted(pictures.glob(f"*.{payload}"))]
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "pictures.csv")
+        table.write_text("\n".join(["path,label", *rows]) + "\n")
+        build_dataset(source, out, table=table, label="label", shard_samples=shard, quiet=True, **how)
 
 
 def _transform() -> list[Any]:
