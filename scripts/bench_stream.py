@@ -37,10 +37,6 @@ from scripts.bench.reading.work import BATCH  # noqa: E402
 
 CHILD = "scripts.bench.reading.child"
 OWN = ("shardforge", "shardforge_worker", "shardforge_dataset")
-SHARDS = 1000
-"""Of the dataset on which starting is measured."""
-EPOCHS = 50
-"""In which memory is watched."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +71,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=positive, default=10, help="that one run is measured (default 10)")
     parser.add_argument("--workers", type=positive, default=2)
     parser.add_argument("--repeats", type=positive, default=3)
-    parser.add_argument("--epochs", type=positive, default=EPOCHS, help="in which memory is watched (default 50)")
+    parser.add_argument(
+        "--shards", type=positive, default=1000, help="with which starting is measured (default 1000)"
+    )
+    parser.add_argument("--epochs", type=positive, default=50, help="in which memory is watched (default 50)")
     parser.add_argument(
         "--only", type=names_of(CONTENDERS), default=list(CONTENDERS), help=f"of {','.join(CONTENDERS)}"
     )
@@ -137,12 +136,11 @@ def measure(
 
 
 def starting(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, float]]:
-    """Seconds to the first batch of a dataset of 1 000 shards, and to the next one after resuming."""
+    """Seconds to the first batch of a dataset of many shards, and to the next one after resuming."""
     python, found = Path(sys.executable), {}
-    few = some(folder, min(options.count, 4 * SHARDS), "starting")
-    data = written(CONTENDERS["shardforge"], python, few, shard=-(-min(options.count, 4 * SHARDS) // SHARDS))
+    data = written(CONTENDERS["shardforge"], python, folder, shard=-(-options.count // options.shards))
     shards = len(list(data.glob("*.tar")))
-    for name in OWN:
+    for name in _own(options):
         print(f"{name}: first batch of {shards} shards", file=sys.stderr, flush=True)
         runs = [_read(python, name, data, options.workers, 0)["first"] for _ in range(options.repeats)]
         found[f"{CONTENDERS[name].title}: first batch of {shards:,} shards"] = {"s": sorted(runs)[len(runs) // 2]}
@@ -155,12 +153,17 @@ def growing(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, fl
     """Megabytes by which all processes grow in many epochs of a small dataset."""
     python, found = Path(sys.executable), {}
     data = written(CONTENDERS["shardforge"], python, some(folder, min(options.count, SMALL), "small"))
-    for name in OWN:
+    for name in _own(options):
         print(f"{name}: {options.epochs} epochs", file=sys.stderr, flush=True)
         module = CONTENDERS[name].module
         grown = answer_of(python, CHILD, "grow", module, name, data, options.workers, options.epochs)["growth"]
         found[f"{CONTENDERS[name].title}: growth in {options.epochs} epochs"] = {"MB": grown / 1e6}
     return found
+
+
+def _own(options: argparse.Namespace) -> list[str]:
+    """Ours that take part: starting and memory are measured on them alone."""
+    return [name for name in options.only if name in OWN]
 
 
 def _python(options: argparse.Namespace, name: str) -> Path:
