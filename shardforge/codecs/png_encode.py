@@ -26,8 +26,6 @@ _BAND = 256
 """Rows filtered at a time, so that a large picture needs one copy of itself and no more."""
 _LARGEST_CHUNK = 1 << 30
 
-Pixels = NDArray[np.uint8] | NDArray[np.uint16]
-
 
 def encode_png(pixels: NDArray[Any]) -> bytes:
     """A PNG file without metadata. The same pixels give the same bytes with the same libdeflate.
@@ -44,17 +42,22 @@ def encode_png(pixels: NDArray[Any]) -> bytes:
     height, width = pixels.shape[:2]
     depth = pixels.itemsize
     step = depth * (1 if grey else 3)
-    big_endian = np.ascontiguousarray(pixels) if depth == 1 else pixels.astype(">u2")
+    big_endian = np.ascontiguousarray(pixels, f">u{depth}")
     rows = big_endian.view(np.uint8).reshape(height, width * step)
     filtered = _filtered(rows, 0, height, step, _choose(rows, step))
-    data = memoryview(imagecodecs.deflate_encode(filtered, _LEVEL, raw=False))
+    data = _deflated(filtered, _LEVEL)
     parts = [data[start : start + _LARGEST_CHUNK] for start in range(0, len(data), _LARGEST_CHUNK)]
     header = struct.pack(">2I5B", width, height, 8 * depth, 0 if grey else 2, 0, 0, 0)
     chunks = [(b"IHDR", header), *((b"IDAT", part) for part in parts), (b"IEND", b"")]
     return b"".join([_SIGNATURE, *(_chunk(kind, content) for kind, content in chunks)])
 
 
-def _chunk(kind: bytes, content: bytes | memoryview) -> bytes:
+def _deflated(filtered: NDArray[np.uint8], level: int) -> bytes:
+    data: Any = filtered  # the stubs leave out that arrays are taken as they are
+    return bytes(imagecodecs.deflate_encode(data, level, raw=False))
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
     checksum = zlib.crc32(content, zlib.crc32(kind))
     return b"".join([struct.pack(">I", len(content)), kind, content, struct.pack(">I", checksum)])
 
@@ -67,7 +70,7 @@ def _choose(rows: NDArray[np.uint8], step: int) -> int:
     sizes = []
     for kind in _FILTERS:
         strips = [_filtered(rows, top, min(top + high, height), step, kind) for top in tops]
-        sizes.append(len(imagecodecs.deflate_encode(np.concatenate(strips), _TRIAL_LEVEL, raw=False)))
+        sizes.append(len(_deflated(np.concatenate(strips), _TRIAL_LEVEL)))
     return _FILTERS[sizes.index(min(sizes))]
 
 
