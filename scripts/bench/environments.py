@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,8 +34,11 @@ def last_line(text: str) -> str:
     return (named or lines or ["it said nothing"])[-1]
 
 
-def python_of(peer: str, cache: Path) -> Path:
+def python_of(peer: str, cache: Path, peers: Mapping[str, Sequence[str]] = PEERS) -> Path:
     """The interpreter of a peer's environment, made on first use.
+
+    Args:
+        peers: what pip installs for it.
 
     Raises:
         MissingError: it cannot be made.
@@ -45,7 +49,7 @@ def python_of(peer: str, cache: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
         try:
-            _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *PEERS[peer]])
+            _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *peers[peer]])
         except MissingError as error:
             needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
             raise MissingError(f"{error}{needed}") from None
