@@ -1,9 +1,8 @@
 """PNG files (W3C PNG, third edition) with one filter for the whole picture, compressed by libdeflate.
 
 libpng chooses a filter for every row by a rule made for photographs, and zlib takes most of the time. Over slices of
-CT in three windows, 256 x 256, this takes a sixth of the time of libpng at level 6, and the files are 3 to 9 % smaller;
-of one window and of photographs they are up to 4 % larger. Others write PNG as fast as this only with files a fifth
-larger.
+CT in three windows, 256 x 256, this takes a sixth of the time of libpng at level 6, and the files are 3 to 9 %
+smaller; of one window and of photographs they are up to 4 % larger.
 """
 
 from __future__ import annotations
