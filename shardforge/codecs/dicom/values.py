@@ -9,6 +9,7 @@ import math
 import re
 import struct
 from dataclasses import dataclass
+from typing import cast
 
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.dataset import Dataset
@@ -55,6 +56,11 @@ class Numbers:
         return values if len(values) == count == len(self.values) else None
 
 
+def _element(dataset: Dataset, tag: int) -> DataElement | RawDataElement | None:
+    """An element as it was parsed, without the tag object that pydicom's own access makes of the number each time."""
+    return cast(dict[int, DataElement | RawDataElement], dataset._dict).get(tag)
+
+
 def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     """Reads numbers of any VR.
 
@@ -64,7 +70,7 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     Args:
         vr: what the data dictionary says, for datasets that do not state it.
     """
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if element is None:
         return Numbers()
     if isinstance(element, DataElement):
@@ -105,7 +111,7 @@ def _of_texts(texts: list[str], vr: str) -> Numbers:
 
 def text(dataset: Dataset, tag: int) -> str:
     """The first value of a code string or UID, stripped; "" if there is none."""
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if element is None or element.value is None:
         return ""
     value = element.value
@@ -118,7 +124,7 @@ def text(dataset: Dataset, tag: int) -> str:
 
 def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None:
     """The bytes of an element, whether they are little endian, and its VR as stated (None if implicit)."""
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if isinstance(element, RawDataElement):
         return element.value or b"", element.is_little_endian, element.VR
     if element is None:
@@ -135,7 +141,7 @@ def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None
 
 def items(dataset: Dataset, tag: int) -> list[Dataset]:
     """The items of a sequence; none where it is absent or cannot be read."""
-    if tag not in dataset:
+    if _element(dataset, tag) is None:
         return []
     try:
         value = dataset[tag].value
