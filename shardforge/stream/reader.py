@@ -21,7 +21,7 @@ from shardforge.shards import index, layout, metadata
 from shardforge.shards.catalogue import Status
 from shardforge.shards.index import SplitIndex
 from shardforge.shards.manifest import FieldInfo, Manifest
-from shardforge.stream.decode import Undecodable, decode
+from shardforge.stream.decode import Reduce, Undecodable, decode
 from shardforge.stream.fetch import ShardFiles
 
 
@@ -36,6 +36,7 @@ class Split:
 
     def __init__(self, root: Path, name: str, manifest: Manifest) -> None:
         self.root, self.name, self.manifest = root, name, manifest
+        self._depth = manifest.depth
         info = manifest.splits[name]
         self.counts = tuple(shard.samples for shard in info.shards)
         self.shards = tuple(shard.name for shard in info.shards)
@@ -70,7 +71,18 @@ class Split:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[number] for number in range(len(self)))
 
-    def value(self, number: int, member: str, info: FieldInfo, shard: int, offset: int, size: int) -> Any:
+    def value(
+        self,
+        number: int,
+        member: str,
+        info: FieldInfo,
+        shard: int,
+        offset: int,
+        size: int,
+        *,
+        reduce: Reduce | None = None,
+        copy: bool = True,
+    ) -> Any:
         """The value of a member of sample ``number`` that lies at ``offset`` of ``shard``; see :func:`decode`.
 
         A JPEG about which the decoder complains is taken as it is if the build already had it so (its digest is the
@@ -87,12 +99,13 @@ class Split:
         except (DamagedError, StorageError) as error:
             raise self._problem(type(error), number, member, error.what) from None
         try:
+            channels, depth = self.manifest.channels, self._depth
             try:
-                return decode(payload, member, info, self.manifest.channels, depth=self.manifest.depth)
+                return decode(payload, member, info, channels, depth=depth, reduce=reduce, copy=copy)
             except Undecodable as error:
                 if not (error.tolerable and self._as_built(number, payload)):
                     raise
-                return decode(payload, member, info, self.manifest.channels, strict=False)
+                return decode(payload, member, info, channels, strict=False, reduce=reduce)
         except Undecodable as error:
             raise self._problem(DamagedError, number, member, str(error)) from None
 
