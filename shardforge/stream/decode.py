@@ -58,8 +58,9 @@ def decode(
         copy: False: an ``npy`` image may be a read-only view of the payload.
 
     Returns:
-        By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
-        or uint16 [H, W]; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what the JSON says.
+        By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``volume``
+        [Z, Y, X, 1] of any plain dtype; ``mask`` uint8 or uint16 [H, W]; ``array`` as stored; ``class`` int; ``text``
+        str; ``json`` what the JSON says.
 
     Raises:
         Undecodable: it cannot be decoded.
@@ -67,6 +68,8 @@ def decode(
     form = field.rpartition(".")[2]
     if info.kind == "image":
         return _image(payload, form, channels, depth, strict, reduce, copy)
+    if info.kind == "volume":
+        return _volume(payload, copy)
     if info.kind == "mask":
         return _mask(payload, form)
     if info.kind == "array":
@@ -99,6 +102,14 @@ def _image(
     if channels == 1:
         return image[..., None]
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
+
+
+def _volume(payload: memoryview, copy: bool) -> Array:
+    array = _array(payload, copy)
+    if array.ndim != 3:
+        raise Undecodable(f"an array of shape {array.shape} where [Z, Y, X] belongs")
+    # One channel, last as in images: windows become channels there.
+    return array[..., None]
 
 
 def _jpeg(payload: memoryview, channels: int, strict: bool, reduce: Reduce | None) -> Array:
