@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from shardforge.stream.dataset import ShardDataset
     from shardforge.stream.loader import ShardLoader
     from shardforge.stream.reader import open_dataset as open
+    from shardforge.stream.sequential import SequentialDataset
 
 __all__ = [
     "DamagedError",
     "Recipe",
     "SampleError",
+    "SequentialDataset",
     "ShardDataset",
     "ShardLoader",
     "ShardforgeError",
@@ -39,6 +41,7 @@ _HOMES = {
     "build": ("shardforge.compile.build", "build"),
     "open": ("shardforge.stream.reader", "open_dataset"),
     "Recipe": ("shardforge.recipe", "Recipe"),
+    "SequentialDataset": ("shardforge.stream.sequential", "SequentialDataset"),
     "ShardDataset": ("shardforge.stream.dataset", "ShardDataset"),
     "ShardLoader": ("shardforge.stream.loader", "ShardLoader"),
 }
