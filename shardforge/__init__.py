@@ -15,6 +15,7 @@ from shardforge.errors import (
 
 if TYPE_CHECKING:
     from shardforge.compile.build import build
+    from shardforge.indexing.index import index
     from shardforge.recipe import Recipe
     from shardforge.stream.dataset import ShardDataset
     from shardforge.stream.loader import ShardLoader
@@ -33,12 +34,14 @@ __all__ = [
     "TooManyFailuresError",
     "UsageError",
     "build",
+    "index",
     "open",
 ]
 
 # Loaded on first use: a training job does not pay for what building needs, and `shardforge --help` for neither.
 _HOMES = {
     "build": ("shardforge.compile.build", "build"),
+    "index": ("shardforge.indexing.index", "index"),
     "open": ("shardforge.stream.reader", "open_dataset"),
     "Recipe": ("shardforge.recipe", "Recipe"),
     "SequentialDataset": ("shardforge.stream.sequential", "SequentialDataset"),

@@ -59,6 +59,6 @@ def _problem(
 
 
 def class_id(text: bytes) -> int | None:
-    """The class id that a ``cls`` member holds as ASCII digits, blanks allowed around them; None for any other text."""
+    """The class id that a ``cls`` member holds as ASCII digits, blanks allowed around them; None for other text."""
     stripped = text.strip()
     return int(stripped) if stripped.isdigit() and len(stripped) <= 18 else None

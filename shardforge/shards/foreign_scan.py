@@ -17,7 +17,7 @@ from shardforge.shards.tar import Extent, TarDamage, is_field, split_name
 MAX_LOOK = 2**28
 """Larger payloads are passed over, not looked at, in bytes."""
 
-_META = re.compile(r"__[^/]*__(?:$|/)")
+_META = re.compile(r"__[^/]*__(?:$|[/.])")
 _SAME = {"jpeg": "jpg", "jpe": "jpg", "jfif": "jpg"}
 
 
