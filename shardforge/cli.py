@@ -222,10 +222,21 @@ def index(
 @click.option("--verify", is_flag=True, help="Re-read everything and check it.")
 @click.option("--sample", metavar="KEY|N", help="Show one sample with all its metadata.")
 @click.option("--save", metavar="DIR", help="With --sample: write the sample's files there.")
+@click.option("--mixing", is_flag=True, help="How well classes are mixed inside batches.")
+@click.option("--batch-size", type=int, metavar="N", help="With --mixing.  [256]")
 @_json
 @_quiet
 @_reporting
-def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_json: bool, quiet: bool) -> int:
+def inspect(
+    out: str,
+    verify: bool,
+    sample: str | None,
+    save: str | None,
+    mixing: bool,
+    batch_size: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
     """Show the splits, classes, sizes and failures of the dataset in OUT.
 
     \b
@@ -233,13 +244,22 @@ def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_jso
       shardforge inspect out/
       shardforge inspect out/ --verify
       shardforge inspect out/ --sample 17 --save /tmp/look
+      shardforge inspect out/ --mixing --batch-size 512
     """
     from pathlib import Path
 
     if save is not None and sample is None:
         raise click.UsageError("--save goes with --sample")
-    if verify and sample is not None:
-        raise click.UsageError("--verify and --sample are two different questions")
+    if batch_size is not None and not mixing:
+        raise click.UsageError("--batch-size goes with --mixing")
+    if verify + mixing + (sample is not None) > 1:
+        raise click.UsageError("--verify, --sample and --mixing are different questions")
+    if mixing:
+        from shardforge.inspect.mixing import measure_mixing
+
+        measured = measure_mixing(Path(out), 256 if batch_size is None else batch_size)
+        _show(measured.to_json(), measured.lines(), as_json, quiet)
+        return 0
     if verify:
         from shardforge.shards.verify import verify as check
 
@@ -258,6 +278,44 @@ def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_jso
     summary = summarise(Path(out))
     _show(summary.to_json(), summary.lines(), as_json, quiet)
     return 0
+
+
+@main.command(short_help="Prove exactly-once from a log of keys.")
+@click.argument("out")
+@click.option(
+    "--log", "logs", metavar="FILE", multiple=True, required=True, help="parquet, csv or jsonl; may be repeated."
+)
+@click.option("--split", metavar="NAME", default="train", show_default=True, help="The split that was read.")
+@click.option("--dropped", type=int, metavar="N", default=0, help="Samples per epoch left out by tail='drop'.  [0]")
+@_json
+@_quiet
+@_reporting
+def audit(out: str, logs: tuple[str, ...], split: str, dropped: int, as_json: bool, quiet: bool) -> int:
+    """Prove from logged keys that every epoch was given every sample of OUT exactly once.
+
+    The log has the columns epoch and key, and perhaps rank and step: then every rank must have made
+    equally many steps (leave them out for epochs that were resumed on another number of ranks).
+    Rows without a key are masked ones. Exit code 1: samples are missing or repeated, keys foreign,
+    or steps unequal.
+
+    \b
+    To write a log (one file for each rank):
+      log = open(f"keys-{rank}.jsonl", "a")
+      for step, batch in enumerate(loader):      # fields=("image", "label", "key")
+          entries = [{"epoch": epoch, "rank": rank, "step": step, "key": key} for key in batch["key"]]
+          log.writelines(json.dumps(entry) + "\\n" for entry in entries)
+
+    \b
+    Example:
+      shardforge audit out/ --log keys-0.jsonl --log keys-1.jsonl
+    """
+    from pathlib import Path
+
+    from shardforge.inspect.audit import audit as check
+
+    found = check(Path(out), [Path(path) for path in logs], split=split, dropped=dropped)
+    _show(found.to_json(), found.lines(), as_json, quiet and found.sound)
+    return 0 if found.sound else 1
 
 
 def _show(content: Mapping[str, Any], lines: Sequence[str], as_json: bool, silent: bool) -> None:
