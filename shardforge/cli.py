@@ -49,7 +49,14 @@ def _error_object(message: str, code: int) -> str:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+_sidecars = click.option(
+    "--sidecars", metavar="LIST", default="", help="Files for other readers: wids,dali,timm, or some of these."
+)
 _quiet = click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 class _Commands(click.Group):
@@ -130,6 +137,7 @@ def main() -> None:
 @click.option("--max-errors", metavar="N|P%", help="Stop beyond so many failures.  [beyond 1% and 10]")
 @click.option("--overwrite", is_flag=True, default=None, help="Remove what an earlier build left in OUT, start anew.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, write nothing.")
+@_sidecars
 @_json
 @_quiet
 @_reporting
@@ -140,6 +148,7 @@ def build(
     strict: bool,
     keep_suspect: bool,
     dry_run: bool,
+    sidecars: str,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -161,7 +170,7 @@ def build(
         raise click.UsageError("--strict and --keep-suspect exclude each other")
     if strict or keep_suspect:
         given["damage"] = "strict" if strict else "keep"
-    report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, **given)
+    report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, sidecars=_words(sidecars), **given)
     _show(report.to_json(), report.lines(), as_json, quiet)
     return report.exit_code
 
@@ -176,6 +185,7 @@ def build(
 @click.option("--label", metavar="WHERE", default="auto", help="cls, json:NAME or none.  [cls where there is any]")
 @click.option("--classes", metavar="FILE", help="Names of the classes by id, one a line.")
 @click.option("--stats", is_flag=True, help="Decode every image, for pixel statistics.")
+@_sidecars
 @_json
 @_quiet
 @_reporting
@@ -187,6 +197,7 @@ def index(
     label: str,
     classes: str | None,
     stats: bool,
+    sidecars: str,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -211,6 +222,7 @@ def index(
         label=label,
         classes=None if classes is None else class_names(classes),
         stats=stats,
+        sidecars=_words(sidecars),
         quiet=quiet or as_json,
     )
     _show(report.to_json(), report.lines(), as_json, quiet)

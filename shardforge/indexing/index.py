@@ -27,6 +27,7 @@ from shardforge.shards import index as split_index
 from shardforge.shards import layout, metadata
 from shardforge.shards.catalogue import Status
 from shardforge.shards.manifest import FieldInfo, ForeignInfo, InputInfo, Manifest, ShardInfo, SplitInfo
+from shardforge.shards.sidecars import check_kinds, write_sidecars
 from shardforge.shards.statistics import PixelStatistics
 from shardforge.shards.uniqueness import KeyHashes, key_hash
 from shardforge.storage import FolderLock, explain, sync_file, write_durably
@@ -44,6 +45,7 @@ def index(
     label: str = "auto",
     classes: Sequence[str] | None = None,
     stats: bool = False,
+    sidecars: Sequence[str] = (),
     quiet: bool = False,
 ) -> IndexReport:
     """Makes a dataset of WebDataset tars from anywhere, without touching them.
@@ -59,6 +61,7 @@ def index(
         label: ``cls``, ``json:NAME``, ``none``, or ``auto``: ``cls`` where there is any.
         classes: names of the classes by id.
         stats: decode every image, for pixel statistics; those that cannot be decoded are failed.
+        sidecars: ``wids``, ``dali``, ``timm``: small files for these readers, also for an index that is up to date.
         quiet: say nothing on standard error.
 
     Raises:
@@ -75,15 +78,18 @@ def index(
         "classes": None if classes is None else list(classes),
         "stats": stats,
     }
-    found = find_tars(folder, split)
+    kinds, found = check_kinds(sidecars), find_tars(folder, split)
     try:
         earlier = earlier_index(target)
         if earlier is not None and is_current(target, earlier, found.tars, recipe):
+            write_sidecars(target, earlier, kinds)
             return _report("up to date", target, earlier, (), found.notes, None)
         lock = FolderLock(target)
         try:
             refuse_clashes(target, folder, found.tars)
-            return _Run(folder, target, found.tars, found.notes, recipe, quiet).run(earlier)
+            report = _Run(folder, target, found.tars, found.notes, recipe, quiet).run(earlier)
+            write_sidecars(target, Manifest.read(target), kinds)
+            return report
         finally:
             lock.release()
     except OSError as error:

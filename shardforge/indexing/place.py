@@ -13,6 +13,7 @@ from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.indexing.tars import FoundTar
 from shardforge.shards import layout
 from shardforge.shards.manifest import Manifest
+from shardforge.shards.sidecars import remove_sidecars
 
 WORK = ".indexing"
 """Folder for what is known so far; only while indexing runs or waits to be resumed."""
@@ -95,6 +96,8 @@ def link_tars(out: Path, folder: Path, tars: Sequence[FoundTar]) -> None:
 def clear_earlier(out: Path, manifest: Manifest | None) -> None:
     """Removes an earlier index, but never a tar: the manifest first, so that nobody takes the rest for a dataset."""
     (out / layout.MANIFEST).unlink(missing_ok=True)
+    if manifest is not None:
+        remove_sidecars(out, manifest)
     for split, info in ({} if manifest is None else manifest.splits).items():
         layout.index_path(out, split).unlink(missing_ok=True)
         for shard in info.shards:

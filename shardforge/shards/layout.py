@@ -10,13 +10,15 @@ MANIFEST = "dataset.json"
 CARD = "README.md"
 BUILD_RECORD = "build.json"
 STAGING = ".staging"
+TIMM = "_info.json"
 
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A split's name becomes part of file names and of Hugging Face split names."""
 
 _OWN_SHARD = re.compile(rf"{SPLIT_NAME.pattern}-[0-9]{{6}}")
 _OWN_FILE = re.compile(
-    rf"{SPLIT_NAME.pattern}-[0-9]{{6}}\.(tar|parquet)|{SPLIT_NAME.pattern}\.index\.arrow|dataset\.json|README\.md|build\.json"
+    rf"{SPLIT_NAME.pattern}-[0-9]{{6}}\.(tar|parquet|idx)|{SPLIT_NAME.pattern}\.(index\.arrow|shardindex\.json)|"
+    r"dataset\.json|README\.md|build\.json|_info\.json"
 )
 
 

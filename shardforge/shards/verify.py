@@ -21,6 +21,7 @@ from shardforge.shards.foreign_scan import ForeignScan
 from shardforge.shards.manifest import Manifest, ShardInfo, read_bytes
 from shardforge.shards.rows import Note, Rows, load
 from shardforge.shards.scan import Scan
+from shardforge.shards.sidecars import KINDS, check_sidecars, sidecar_names
 from shardforge.shards.suspect_files import SuspectFiles
 from shardforge.shards.tar_check import as_indexed, compare, reader_of
 from shardforge.shards.uniqueness import KeyHashes, key_hash
@@ -52,6 +53,7 @@ def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> Veri
         for split in manifest.splits:
             verifier.check_split(manifest, split)
         verifier.check_keys(manifest)
+        verifier.check_sidecars(manifest)
     return verifier.result(notes, len(manifest.splits), sum(len(split.shards) for split in manifest.splits.values()))
 
 
@@ -91,6 +93,7 @@ class _Verifier:
         """Finds own files that the manifest does not know; returns notes about all others."""
         owners: dict[str, str] = {}
         named = {layout.MANIFEST, layout.CARD, layout.BUILD_RECORD}
+        named |= {name for kind in KINDS for name in sidecar_names(manifest, kind)}
         for name, split in manifest.splits.items():
             files = {f"{name}.index.arrow": split.index_sha256}
             for shard in split.shards:
@@ -141,6 +144,9 @@ class _Verifier:
                     self._files.findings.add(file, f"its key is also that of an item in {first[key]}", key)
                 elif key_hash(key) in suspects:
                     first[key] = file
+
+    def check_sidecars(self, manifest: Manifest) -> None:
+        check_sidecars(self._files.root, manifest, self._files)
 
     def _check_shard(self, manifest: Manifest, split: str, shard: ShardInfo) -> Rows | None:
         parquet, tar = f"{shard.name}.parquet", f"{shard.name}.tar"
