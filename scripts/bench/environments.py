@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,14 +34,17 @@ def last_line(text: str) -> str:
     return (named or lines or ["it said nothing"])[-1]
 
 
-def python_of(peer: str, cache: Path) -> Path:
+def python_of(peer: str, cache: Path, peers: Mapping[str, Sequence[str]] = PEERS) -> Path:
     """The interpreter of a peer's environment, made on first use.
+
+    Args:
+        peers: what pip installs for it.
 
     Raises:
         MissingError: it cannot be made.
     """
     try:
-        return environment(cache / "environments" / peer, PEERS[peer])
+        return environment(cache / "environments" / peer, peers[peer])
     except MissingError as error:
         needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
         raise MissingError(f"{error}{needed}") from None
