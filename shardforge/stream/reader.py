@@ -65,9 +65,8 @@ class Split:
                 extents = self.index.extents(member, ids)
                 if extents.size[0] >= 0 or not info.optional:
                     extent = int(extents.shard[0]), int(extents.offset[0]), int(extents.size[0])
-                    sample["image" if info.kind in ("image", "volume") else member] = self.value(
-                        place, member, info, *extent
-                    )
+                    name = "image" if member == self.manifest.image_field else member
+                    sample[name] = self.value(place, member, info, *extent)
         return sample
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -173,9 +172,9 @@ class Dataset:
         return sum(len(split) for split in self.splits.values())
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """One sample: ``key``, ``split``, ``image`` (uint8 or uint16 [H, W, C], RGB), ``label`` as the parquet has it
-        (a class id, a list of them, a number or a list of numbers; absent in a dataset without labels), and every
-        other stored field that the sample has.
+        """One sample: ``key``, ``split``, ``image`` (uint8 or uint16 [H, W, C], RGB; a volume is [Z, Y, X, 1]),
+        ``label`` as the parquet has it (a class id, a list of them, a number or a list of numbers; absent in a
+        dataset without labels), and every other stored field that the sample has.
 
         Raises:
             IndexError: there is no such sample.
