@@ -12,12 +12,14 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from shardforge.errors import DamagedError, ShardforgeError, StorageError, UsageError
 from shardforge.stream.buffer import shuffled
-from shardforge.stream.collate import batch, to_torch
+from shardforge.stream.collate import stack, to_torch
 from shardforge.stream.epoch import EpochClock, Ticket, iteration_of
 from shardforge.stream.members import MemberDecoder, check_names
 from shardforge.stream.permute import key_of, permute
+from shardforge.stream.pipeline import Callback, generator_at, steps_of
 from shardforge.stream.ranks import Ranks
-from shardforge.stream.sample import Callback, OnError, Sample, generator_at, steps_of
+from shardforge.stream.sample import OnError, Sample
+from shardforge.stream.slots import FreshSlots
 from shardforge.stream.tally import ErrorTally
 from shardforge.stream.tar_stream import RawSample, read_samples
 from shardforge.stream.urls import Urls, expand
@@ -156,7 +158,7 @@ class SequentialDataset(IterableDataset[Any]):
 
     def _batches(self, samples: Iterator[Sample]) -> Iterator[dict[str, Any]]:
         while rows := list(itertools.islice(samples, self._batch_size)):
-            yield batch(rows)
+            yield {name: stack(name, rows, FreshSlots()) for name in rows[0]}
 
     def _samples(self, epoch: int, worker: int, workers: int) -> Iterator[Sample]:
         """One pass over this worker's shards, or endless ones with ``steps_per_epoch``."""
@@ -220,9 +222,9 @@ class SequentialDataset(IterableDataset[Any]):
         values = dict(sample)
         if "image" in values:
             for step in self._image_steps:
-                values["image"] = step(values["image"], generator)
+                values["image"] = step(values["image"], lambda: generator)
         for step in self._sample_steps:
-            values = step(values, generator)
+            values = step(values, lambda: generator)
             if not isinstance(values, Mapping):
                 raise UsageError(f"transform_sample returned {type(values).__name__}, not the sample's mapping")
         return dict(values)
