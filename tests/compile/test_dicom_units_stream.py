@@ -32,10 +32,13 @@ def test_a_volume_comes_out_of_reader_and_loader_as_hounsfield_units(corpus: Pat
     sf.build(series, tmp_path / "out", unit="volume", window="none", format="npy", quiet=True)
     expected = _volume(series)
     dataset = sf.open(tmp_path / "out")
-    assert np.array_equal(dataset[0]["image"], expected)
+    assert np.array_equal(dataset[0]["image"], expected[..., None])
     (batch,) = sf.ShardLoader(tmp_path / "out", split="train", batch_size=1)
     assert batch["image"].dtype == torch.int16
-    assert np.array_equal(batch["image"][0].numpy(), expected)
+    assert np.array_equal(batch["image"][0].numpy(), expected[..., None])
+    lung, bone = (np.clip((expected - (c - 0.5)) / (w - 1) + 0.5, 0, 1) for c, w in ((-600, 1500), (480, 2500)))
+    shown = np.floor(255 * np.stack([lung, bone], axis=-1) + 0.5)
+    assert np.array_equal(Window("lung,bone")(batch["image"])[0].numpy(), shown)
 
 
 def test_windows_in_training_give_the_pixels_of_windows_in_the_build(corpus: Path, tmp_path: Path) -> None:
