@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import argparse
 import compileall
-import contextlib
 import json
 import math
 import os
 import platform
 import shlex
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +29,11 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from scripts.bench.environments import PEERS, MissingError, last_line, python_of  # noqa: E402
+from scripts.bench.environments import PEERS, MissingError, python_of  # noqa: E402
+from scripts.bench.launch import launch  # noqa: E402
 from scripts.bench.pictures import DISTINCT, composed, own  # noqa: E402
 from scripts.bench.quality import judge  # noqa: E402
-from scripts.bench.table import REFERENCE, Result, Run, table  # noqa: E402
+from scripts.bench.table import REFERENCE, Result, table  # noqa: E402
 from scripts.bench.work import sources  # noqa: E402
 
 OWN = ("shardforge", "bound", "bound_malloc", "bound_full")
@@ -46,8 +44,6 @@ LASTING = 20
 """Seconds; shorter runs are pointed out."""
 FEW = 8
 """Pictures of the run that tells what starting costs."""
-TIMEOUT = 3600
-"""Seconds one run may take."""
 TITLES = {"a": "12-megapixel photographs", "b": "500 × 375 JPEGs", "src": "JPEGs of --src"}
 
 
@@ -165,7 +161,8 @@ def measure(
                     out, stored = Path(folder, "out"), Path(folder, "stored")
                     out.mkdir()
                     stored.mkdir()
-                    run = _run(name, python, few if turn == 0 else pictures, out, options.workers, stored)
+                    chosen = few if turn == 0 else pictures
+                    run = launch(python, "scripts.bench.child", [name, chosen, out, options.workers, stored])
                     if turn == 0:
                         result.start = run
                     else:
@@ -175,27 +172,6 @@ def measure(
                 result.missing, result.runs = str(error), []
             keep(results)
     return results
-
-
-def _run(name: str, python: Path, pictures: Path, out: Path, workers: int, stored: Path) -> Run:
-    command = [python, "-m", "scripts.bench.child", name, pictures, out, workers, stored]
-    pipe = subprocess.PIPE
-    try:
-        child = subprocess.Popen(
-            list(map(str, command)), cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
-        )
-        try:
-            answer, said = child.communicate(timeout=TIMEOUT)
-        finally:
-            # With all that it started, which may hold its pipes.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingError(str(error)) from None
-    if child.returncode:
-        raise MissingError(last_line(said))
-    return Run(**json.loads(answer.splitlines()[-1]))
 
 
 def _print(

@@ -74,17 +74,17 @@ _HEAD = (
 
 def table(results: Mapping[str, Result], count: int, few: int) -> str:
     """A row for each contender; ratios are to :data:`REFERENCE` in the same run, medians over the repeats."""
-    lines = [_row(_HEAD), _row(["---", *["---:"] * (len(_HEAD) - 1)])]
+    lines = [row(_HEAD), row(["---", *["---:"] * (len(_HEAD) - 1)])]
     reference = results.get(REFERENCE)
     ours = speeds(reference, count, few) if reference is not None and reference.runs else None
     for name, result in results.items():
         if not result.runs:
-            lines.append(_row([name, f"missing: {result.missing}", *[""] * (len(_HEAD) - 2)]))
+            lines.append(row([name, f"missing: {result.missing}", *[""] * (len(_HEAD) - 2)]))
             continue
         speed = speeds(result, count, few)
         quality = result.quality
         lines.append(
-            _row(
+            row(
                 [
                     name,
                     f"{speed.whole:.1f}",
@@ -104,7 +104,7 @@ def table(results: Mapping[str, Result], count: int, few: int) -> str:
     return "\n".join(lines)
 
 
-def _row(cells: Sequence[str]) -> str:
+def row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -131,6 +131,7 @@ def draft(
     if captions.null_count < len(captions):
         user["caption"] = captions
     label_type, name_type = label_types(labelling.info)
+    places = pa.array(order, pa.int64())
     columns: dict[str, pa.Array] = {
         "key": pa.array([keys[i] for i in order], pa.string()),
         "source": pa.array([items[i].shown for i in order], pa.string()),
@@ -144,11 +145,11 @@ def draft(
         "detail": pa.array([items[i].detail for i in order], pa.string()),
         "duplicate_of": pa.array([keys[dropped[i]] if i in dropped else None for i in order], pa.string()),
         "planned_sha256": pa.array([duplicates.hashes.get(i) for i in order], pa.string()),
-        "caption": captions.take(pa.array(order)),
+        "caption": captions.take(places),
         "crop": pa.array([items[i].crop for i in order], pa.string()),
-        "cross_check": pa.array(_chosen(items, problems, recipe), pa.bool_()).take(pa.array(order)),
+        "cross_check": pa.array(_chosen(items, problems, recipe), pa.bool_()).take(places),
         "files": pa.array([_files(items[i]) for i in order], FILES),
-        **{name: column.take(pa.array(order)) for name, column in user.items()},
+        **{name: column.take(places) for name, column in user.items()},
     }
     counts = Counter(splits)
     present = sorted(counts, key=lambda name: (name != "train", name))

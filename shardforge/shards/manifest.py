@@ -84,6 +84,17 @@ class InputInfo:
 
 
 @dataclass(frozen=True)
+class ForeignInfo:
+    """The tars were made elsewhere and only indexed: none of the format's rules for tars holds for them.
+
+    Attributes:
+        prefixed: whether keys are ``SHARD/KEY``, because the tars' own keys repeat from one tar to another.
+    """
+
+    prefixed: bool
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What ``dataset.json`` says.
 
@@ -95,6 +106,7 @@ class Manifest:
         groups: frozen assignment of group digests to splits (``--split-by stratified`` only).
         privacy: of DICOM: ``profile`` (the list of attributes that became columns), ``identifiers`` (``hash`` or
             ``keep``) and, where they are hashed, ``key_id``; otherwise empty.
+        foreign: of tars made elsewhere; the file has no such entry for a dataset that was built.
     """
 
     recipe: dict[str, Any]
@@ -107,6 +119,7 @@ class Manifest:
     splits: dict[str, SplitInfo]
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     privacy: dict[str, str] = field(default_factory=dict)
+    foreign: ForeignInfo | None = field(default=None, metadata={"left_out": True})
     fingerprint: str = ""
     format: str = FORMAT
 
@@ -145,6 +158,8 @@ class Manifest:
     def to_json(self) -> bytes:
         """The file's bytes: sorted keys, and last a checksum of the file without that entry."""
         content = _plain(asdict(self))
+        if self.foreign is None:
+            del content["foreign"]
         content["checksum"] = _checksum(content)
         return _dump(content)
 
@@ -249,9 +264,10 @@ def _from_plain(kind: Any, value: Any) -> Any:
         return {key: _from_plain(args[1], item) for key, item in _typed(value, dict).items()}
     if hasattr(kind, "__dataclass_fields__"):
         hints, names = get_type_hints(kind), {f.name for f in fields(kind)}
-        if set(_typed(value, dict)) != names:
-            raise ValueError(f"{kind.__name__} has the entries {sorted(value)} where {sorted(names)} belong")
-        return kind(**{name: _from_plain(hints[name], value[name]) for name in names})
+        needed = names - {f.name for f in fields(kind) if f.metadata.get("left_out")}
+        if not needed <= set(_typed(value, dict)) <= names:
+            raise ValueError(f"{kind.__name__} has the entries {sorted(value)} where {sorted(needed)} belong")
+        return kind(**{name: _from_plain(hints[name], entry) for name, entry in value.items()})
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return _typed(value, kind)

@@ -58,8 +58,8 @@ def decode(
         copy: False: an ``npy`` image may be a read-only view of the payload.
 
     Returns:
-        By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``volume``
-        [Z, Y, X, 1] of any plain dtype; ``mask`` uint8 or uint16 [H, W]; ``array`` as stored; ``class`` int; ``text``
+        By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
+        or uint16 [H, W]; ``volume`` [Z, Y, X, 1] of any plain dtype; ``array`` as stored; ``class`` int; ``text``
         str; ``json`` what the JSON says.
 
     Raises:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.dataset import Dataset
+from pydicom.multival import MultiValue
 from pydicom.sequence import Sequence
 
 _BINARY = {
@@ -64,7 +65,7 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     Args:
         vr: what the data dictionary says, for datasets that do not state it.
     """
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if element is None:
         return Numbers()
     if isinstance(element, DataElement):
@@ -82,9 +83,19 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     return Numbers(values, None not in values and len(content) % size == 0, stated, True)
 
 
+def _element(dataset: Dataset, tag: int) -> RawDataElement | DataElement | None:
+    """As it was read, or as pydicom has converted it since."""
+    if tag not in dataset:
+        return None
+    # Without this, pydicom converts an element without a value, whatever its VR.
+    return dataset.get_item(tag, keep_deferred=True)
+
+
 def _converted(element: DataElement) -> Numbers:
     value = element.value
-    many = [value] if isinstance(value, str | int | float) else list(value or ())
+    if isinstance(value, bytes):
+        return _of_texts(value[:_LONGEST].decode("latin-1").split("\\"), element.VR)
+    many = list(value) if isinstance(value, MultiValue | list | tuple) else [] if value is None else [value]
     return _of_texts([str(item) for item in many], element.VR)
 
 
@@ -105,20 +116,20 @@ def _of_texts(texts: list[str], vr: str) -> Numbers:
 
 def text(dataset: Dataset, tag: int) -> str:
     """The first value of a code string or UID, stripped; "" if there is none."""
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if element is None or element.value is None:
         return ""
     value = element.value
     if isinstance(value, bytes):
         value = value[:_LONGEST].decode("latin-1").split("\\")[0]
     elif not isinstance(value, str):
-        value = next(iter(value), "") if isinstance(value, list | tuple) else str(value)
+        value = next(iter(value), "") if isinstance(value, MultiValue | list | tuple) else str(value)
     return str(value).strip(" \0")
 
 
 def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None:
     """The bytes of an element, whether they are little endian, and its VR as stated (None if implicit)."""
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if isinstance(element, RawDataElement):
         return element.value or b"", element.is_little_endian, element.VR
     if element is None:
@@ -126,7 +137,7 @@ def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None
     value = element.value
     if isinstance(value, bytes):
         return value, True, element.VR
-    many = [value] if isinstance(value, int) else list(value or ())
+    many = list(value) if isinstance(value, MultiValue | list | tuple) else [] if value is None else [value]
     try:
         return struct.pack(f"<{len(many)}H", *(int(item) & 0xFFFF for item in many)), True, element.VR
     except (TypeError, ValueError):
