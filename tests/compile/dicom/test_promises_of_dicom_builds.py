@@ -18,6 +18,8 @@ from tests.dicom_builds import all_rows
 from tests.dicom_made import noise, write_image
 from tests.pictures import digest_tree
 
+pytestmark = pytest.mark.xdist_group("promises of DICOM builds")
+
 OPTIONS: dict[str, Any] = {
     "kind": "dicom", "format": "png", "window": "header", "split": "train=0.5,val=0.5", "shard_samples": 8,
     "max_errors": "100%", "quiet": True, "workers": 1,
