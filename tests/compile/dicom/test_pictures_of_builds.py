@@ -19,6 +19,8 @@ from shardforge.transforms import Window
 from tests.dicom_builds import all_rows, mask_of, picture_of
 from tests.dicom_made import write_image
 
+pytestmark = pytest.mark.xdist_group("pictures of DICOM builds")
+
 MAMMOGRAPHY = "1.2.840.10008.5.1.4.1.1.1.2"
 ULTRASOUND = "1.2.840.10008.5.1.4.1.1.6.1"
 RADIOGRAPHY = "1.2.840.10008.5.1.4.1.1.1.1"

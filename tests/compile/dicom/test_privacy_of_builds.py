@@ -21,6 +21,8 @@ from tests.dicom_leaks import find_markers
 from tests.dicom_planted import STEM, UID_STEM, Planted, plant_patients
 from tests.pictures import environment, run
 
+pytestmark = pytest.mark.xdist_group("planted identifiers")
+
 PATIENTS, SLICES = 2, 2
 ALIKE = {"max_errors": "100%", "workers": 1, "format": "png", "window": "40/400"}
 
