@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from shardforge.errors import UsageError
 from shardforge.stream.device import DeviceFeed
 from shardforge.stream.loader import ShardLoader
 
@@ -30,5 +31,6 @@ def test_on_the_cpu_batches_are_handed_over_as_they_are(device: torch.device | s
 
 
 def test_a_device_that_does_not_exist_is_refused_at_once(plain: Path) -> None:
-    with pytest.raises(RuntimeError, match="device"):
-        ShardLoader(plain, "train", 8, device="nowhere")
+    for device in ("nowhere", *([] if torch.cuda.is_available() else ["cuda"])):
+        with pytest.raises(UsageError, match="device"):
+            ShardLoader(plain, "train", 8, device=device)
