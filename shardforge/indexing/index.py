@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import sys
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardforge.codecs.limits import Limits
-from shardforge.errors import UsageError
+from shardforge.errors import StorageError, UsageError
 from shardforge.indexing.pixel_counts import PixelCounts
 from shardforge.indexing.place import WORK, clear_earlier, earlier_index, is_current, link_tars, refuse_clashes
 from shardforge.indexing.report import IndexReport, SplitIndexed
@@ -78,6 +79,9 @@ def index(
         "classes": None if classes is None else list(classes),
         "stats": stats,
     }
+    if folder.resolve() in target.resolve().parents:
+        what = "lies inside the folder of the tars, where its links to them would be taken for more tars"
+        raise UsageError(what, where=target, todo="Choose another folder for --out.")
     kinds, found = check_kinds(sidecars), find_tars(folder, split)
     try:
         earlier = earlier_index(target)
@@ -93,7 +97,11 @@ def index(
         finally:
             lock.release()
     except OSError as error:
-        raise explain(error, target) from None
+        problem = explain(error, target)
+        if out is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            todo = "Use --out to write the index into another folder."
+            raise StorageError(problem.what, where=problem.where, todo=todo) from None
+        raise problem from None
 
 
 @dataclass(frozen=True)
