@@ -11,6 +11,8 @@ from shardforge.errors import UsageError
 from shardforge.stream.device import DeviceFeed
 from shardforge.stream.loader import ShardLoader
 
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_tensors_go_to_the_device_and_texts_stay(plain: Path, workers: int) -> None:
