@@ -47,13 +47,14 @@ def build(source: Path, tmp_path: Path, table: str, *options: object, status: in
     return {row["source"]: row for row in all_rows(tmp_path / "out")}
 
 
+PLACES = [(patient, index) for patient in (1, 2) for index in range(3)]
 KEYED = {
-    "sop": "SOPInstanceUID,finding\n" + "".join(f"1.2.{p}.1.{i + 1},{'ab'[i % 2]}\n" for p in (1, 2) for i in range(3)),
+    "sop": "SOPInstanceUID,finding\n" + "".join(f"1.2.{p}.1.{i + 1},{'ab'[i % 2]}\n" for p, i in PLACES),
     "series": "SeriesInstanceUID,finding\n1.2.1.1,a\n1.2.2.1,b\n",
     "study": "StudyInstanceUID,finding\n1.2.1,a\n1.2.2,b\n",
     "patient": "PatientID,finding\nPAT1,a\nPAT2,b\n",
-    "slice": "patient_id,slice,finding\n" + "".join(f"PAT{p},{i},{'ab'[i % 2]}\n" for p in (1, 2) for i in range(3)),
-    "path": "path,finding\n" + "".join(f"p{p}/s{i}.dcm,{'ab'[i % 2]}\n" for p in (1, 2) for i in range(3)),
+    "slice": "patient_id,slice,finding\n" + "".join(f"PAT{p},{i},{'ab'[i % 2]}\n" for p, i in PLACES),
+    "path": "path,finding\n" + "".join(f"p{p}/s{i}.dcm,{'ab'[i % 2]}\n" for p, i in PLACES),
 }  # fmt: skip
 
 
@@ -61,7 +62,7 @@ KEYED = {
 def test_every_kind_of_key_labels_the_right_slices(slices: Path, tmp_path: Path, key: str) -> None:
     rows = build(slices, tmp_path, KEYED[key], "--label", "finding")
     by_slice = key in ("sop", "slice", "path")
-    wanted = {f"p{p}/s{i}.dcm": ("ab"[i % 2] if by_slice else "ab"[p - 1]) for p in (1, 2) for i in range(3)}
+    wanted = {f"p{p}/s{i}.dcm": ("ab"[i % 2] if by_slice else "ab"[p - 1]) for p, i in PLACES}
     assert {source: row["label_name"] for source, row in rows.items()} == wanted
     assert Manifest.read(tmp_path / "out").classes == {"a": 0, "b": 1}
     for row in rows.values():
@@ -69,11 +70,11 @@ def test_every_kind_of_key_labels_the_right_slices(slices: Path, tmp_path: Path,
 
 
 def test_a_named_key_and_slices_counted_from_one(slices: Path, tmp_path: Path) -> None:
-    table = "who,which,finding\n" + "".join(f"PAT{p},{i + 1},{'abc'[i]}\n" for p in (1, 2) for i in range(3))
+    table = "who,which,finding\n" + "".join(f"PAT{p},{i + 1},{'abc'[i]}\n" for p, i in PLACES)
     options = ("--label", "finding", "--label-key", "slice:who,which", "--first-slice", 1)
     rows = build(slices, tmp_path, table, *options)
     assert {source: row["label_name"] for source, row in rows.items()} == {
-        f"p{p}/s{i}.dcm": "abc"[i] for p in (1, 2) for i in range(3)
+        f"p{p}/s{i}.dcm": "abc"[i] for p, i in PLACES
     }
 
 
