@@ -112,6 +112,16 @@ def test_tables_that_name_patients_or_instances_give_none_away(
         assert {row["score"] for row in all_rows(tmp_path / "out")} >= set(range(PATIENTS))
 
 
+@pytest.mark.parametrize("asked", [{"keys": "column:PatientID"}, {"label": "PatientID"}, {"caption": "PatientID"}])
+def test_columns_that_identify_patients_are_refused_where_they_would_be_stored(
+    planted: Planted, table: Path, key_file: Path, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    options: Any = {**ALIKE, "quiet": True, **asked}
+    with pytest.raises(UsageError, match="'PatientID' identifies patients"):
+        shardforge.build(planted.folder, tmp_path / "out", kind="dicom", table=table, key_file=key_file, **options)
+    assert not (tmp_path / "out").exists()
+
+
 def test_archives_give_nothing_away(
     planted: Planted, key_file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

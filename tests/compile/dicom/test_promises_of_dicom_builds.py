@@ -112,6 +112,14 @@ def test_a_stratified_split_is_kept_for_further_patients(patients: Path, key_fil
     before, now = splits_of(tmp_path / "first"), splits_of(tmp_path / "second")
     assert {patient: now[patient] for patient in before} == before
     assert sum(map(len, Manifest.read(tmp_path / "first").groups.values())) >= 12
+    with pytest.raises(UsageError, match="another identity key"):
+        shardforge.build(
+            tmp_path / "raw",
+            tmp_path / "third",
+            key_file=tmp_path / "other.key",
+            split_from=tmp_path / "first",
+            **options,
+        )
 
 
 def test_patients_are_told_apart_as_agreed(corpus: Path, key_file: Path, tmp_path: Path) -> None:
