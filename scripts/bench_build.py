@@ -103,7 +103,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="PEER=PATH",
         help="an interpreter that has the peer already, instead of an environment of its own",
     )
-    parser.add_argument("--json", type=Path, help="write all measurements to this file, after every round")
+    parser.add_argument("--json", type=Path, help="write all measurements to this file, after every run")
     options = parser.parse_args(arguments)
     options.python = dict(options.python)
     return options
@@ -140,7 +140,7 @@ def measure(
     """Runs the contenders in turn: all over a few pictures, then ``repeats`` times A B C … over all of them.
 
     Args:
-        keep: called with the results so far after each of these rounds.
+        keep: called with the results so far after each of these runs.
     """
     results = {name: Result() for name in pythons}
     work.mkdir()
@@ -170,7 +170,7 @@ def measure(
                         result.quality = result.quality or judge(stored, pictures)
             except (MissingError, ValueError) as error:
                 result.missing, result.runs = str(error), []
-        keep(results)
+            keep(results)
     return results
 
 

@@ -68,9 +68,9 @@ class Planted:
 class _Markers:
     """Numbers the markers and UIDs of one tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int) -> None:
         self.words: dict[str, str] = {}
-        self._numbers = count(1)
+        self._numbers = count(first)
 
     def text(self, where: str) -> str:
         marker = f"{STEM}{next(self._numbers):07d}"
@@ -84,9 +84,25 @@ class _Markers:
         return f"{UID_STEM}{next(self._numbers):07d}"
 
 
-def plant_dicom(folder: Path, slices: int = 3) -> Planted:
-    """Fills ``folder`` (made here) with ``slices`` CT slices of one patient, and files that are no such slices."""
-    markers = _Markers()
+def plant_patients(folder: Path, patients: int, slices: int = 3) -> Planted:
+    """Fills ``folder`` with one tree of :func:`plant_dicom` for each patient, no marker of which is another's."""
+    trees = [plant_dicom(folder / f"{number}", slices, 1 + 100_000 * number) for number in range(patients)]
+    return Planted(
+        folder,
+        tuple(path for tree in trees for path in tree.pictures),
+        tuple(path for tree in trees for path in tree.others),
+        {word: where for tree in trees for word, where in tree.words.items()},
+        tuple(dict.fromkeys(name for tree in trees for name in tree.identifiers)),
+    )
+
+
+def plant_dicom(folder: Path, slices: int = 3, first: int = 1) -> Planted:
+    """Fills ``folder`` (made here) with ``slices`` CT slices of one patient, and files that are no such slices.
+
+    Args:
+        first: number of the first marker.
+    """
+    markers = _Markers(first)
     patient, study, series = markers.text("PatientID"), markers.uid(), markers.uid()
     inner = folder / markers.text("folder name") / f"{markers.text('folder name')} DOE^JOHN"
     inner.mkdir(parents=True)

@@ -43,16 +43,24 @@ def python_of(peer: str, cache: Path, peers: Mapping[str, Sequence[str]] = PEERS
     Raises:
         MissingError: it cannot be made.
     """
-    folder = cache / "environments" / peer
+    try:
+        return environment(cache / "environments" / peer, peers[peer])
+    except MissingError as error:
+        needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
+        raise MissingError(f"{error}{needed}") from None
+
+
+def environment(folder: Path, packages: Sequence[str]) -> Path:
+    """The interpreter of an environment that holds some packages, made on first use.
+
+    Raises:
+        MissingError: it cannot be made.
+    """
     python, complete = folder / "bin" / "python", folder / "complete"
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
-        try:
-            _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *peers[peer]])
-        except MissingError as error:
-            needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
-            raise MissingError(f"{error}{needed}") from None
+        _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *packages])
         complete.touch()
     return python
 

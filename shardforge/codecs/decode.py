@@ -16,6 +16,7 @@ from shardforge.codecs import (
     gif_frames,
     isobmff,
     jpeg,
+    jxl,
     others,
     png,
     pnm,
@@ -54,7 +55,7 @@ DECODERS: dict[str, Decoder] = {
     "avif": ("imagecodecs", isobmff.decode_avif),
     "heif": ("pillow-heif", isobmff.decode_heif),
     "jpeg2000": ("imagecodecs", others.decode_jpeg2000),
-    "jxl": ("imagecodecs", others.decode_jxl),
+    "jxl": ("imagecodecs", jxl.decode),
     "qoi": ("imagecodecs", others.decode_qoi),
     "psd": _PILLOW,
     "ico": _PILLOW,
@@ -83,6 +84,7 @@ class Picture:
         decoder: the library that decoded, and by how much it reduced.
         flags: what was noticed, without repetition.
         frames: frames or pages in the file.
+        counted: ``frames`` is their number; False where the file only says that there are several.
         orientation: the one that was applied, 1..8.
         reduction: 1, or 2, 4, 8 where the decoder reduced the picture on the way.
         untouched: any plain decoder gets these very pixels from the file: it has this number of channels, the depth
@@ -99,6 +101,7 @@ class Picture:
     orientation: int
     reduction: int = 1
     untouched: bool = False
+    counted: bool = True
 
     @property
     def box(self) -> tuple[float, float, float, float]:
@@ -191,6 +194,7 @@ def decode(
         orientation=orientation,
         reduction=samples.reduction,
         untouched=_is_untouched(samples, channels, flags),
+        counted=header.counted,
     )
 
 

@@ -1,7 +1,8 @@
 """How many frames or pages a file has, found by walking over its blocks without reading what is in them.
 
 This is for planning: it runs in the planner's own process, so it reads a few bytes at a time, in Python alone, and
-gives up at a limit. The numbers are those of :func:`shardforge.codecs.header.read_header`.
+gives up at a limit. The numbers are those of :func:`shardforge.codecs.header.read_header`, but for HEIF and JPEG XL:
+nothing reaches more than one of their pictures, so planning takes them for one.
 """
 
 from __future__ import annotations

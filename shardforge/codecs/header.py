@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 
-from shardforge.codecs import gif, isobmff, jpeg, others, png, pnm, tiff, webp
+from shardforge.codecs import gif, heif_items, isobmff, jpeg, jxl, others, png, pnm, tiff, webp
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.samples import Header
 from shardforge.codecs.sniff import sniff
@@ -22,9 +22,9 @@ _READERS: dict[str, Callable[[bytes], Header]] = {
     "bmp": others.read_bmp_header,
     "pnm": pnm.read_header,
     "avif": isobmff.read_avif_header,
-    "heif": isobmff.read_heif_header,
+    "heif": heif_items.read_header,
     "jpeg2000": others.read_jpeg2000_header,
-    "jxl": others.read_jxl_header,
+    "jxl": jxl.read_header,
     "qoi": others.read_qoi_header,
     "psd": others.read_psd_header,
     "ico": others.read_ico_header,

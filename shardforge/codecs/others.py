@@ -1,4 +1,4 @@
-"""Formats with one simple header each: BMP, JPEG 2000, JPEG XL, QOI, PSD, ICO, PCX, TGA."""
+"""Formats with one simple header each: BMP, JPEG 2000, QOI, PSD, ICO, PCX, TGA."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from shardforge.codecs.samples import Array, Header, Samples, attempt, plain_sam
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
 
-_JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 _PILLOW_NAMES = {"bmp": "BMP", "ico": "ICO", "pcx": "PCX", "psd": "PSD", "tga": "TGA"}
 
 
@@ -52,35 +51,6 @@ def _codestream(data: bytes) -> int:
     if at < 0 or data[at : at + 4] != b"\xff\x4f\xff\x51":
         raise SampleError(Reason.TRUNCATED, "no codestream")
     return at
-
-
-def read_jxl_header(data: bytes) -> Header:
-    """The size from the codestream (ISO/IEC 18181-1, SizeHeader), upright as the decoder turns the picture itself."""
-    at = 0
-    if data[:2] != b"\xff\x0a":
-        found = next((box for box in boxes(data, 0, len(data)) if box.kind in (b"jxlc", b"jxlp")), None)
-        if found is None:
-            raise SampleError(Reason.TRUNCATED, "no codestream")
-        at = found.payload + (4 if found.kind == b"jxlp" else 0)
-    bits = int.from_bytes(data[at + 2 : at + 14], "little")
-
-    def take(count: int) -> int:
-        nonlocal bits
-        value = bits & ((1 << count) - 1)
-        bits >>= count
-        return value
-
-    small = take(1)
-
-    def length() -> int:
-        return (take(5) + 1) * 8 if small else take((9, 13, 18, 30)[take(2)]) + 1
-
-    height = length()
-    ratio = take(3)
-    if ratio:
-        top, bottom = _JXL_RATIOS[ratio]
-        return Header("jxl", height * top // bottom, height)
-    return Header("jxl", length(), height)
 
 
 def read_qoi_header(data: bytes) -> Header:
@@ -129,11 +99,6 @@ def decode_jpeg2000(data: bytes, header: Header) -> Samples:
     bits = (data[_codestream(data) + 42] & 0x7F) + 1
     values = attempt(lambda: imagecodecs.jpeg2k_decode(data, numthreads=1))
     return plain_samples(values, (1 << bits) - 1 if values.dtype.kind == "u" and bits <= 16 else None)
-
-
-def decode_jxl(data: bytes, header: Header) -> Samples:
-    """JPEG XL through libjxl, first frame."""
-    return plain_samples(attempt(lambda: imagecodecs.jpegxl_decode(data, 0, numthreads=1)))
 
 
 def decode_qoi(data: bytes, header: Header) -> Samples:

@@ -25,6 +25,7 @@ class Header:
         width, height: of the first picture as stored, in pixels, before any orientation or cropping.
         frames: frames of an animation or pages; pictures of other kinds beside the main one (thumbnails, the gain map
             of a phone photograph) do not count.
+        counted: ``frames`` is their number; False where the file only says that there are several.
         orientation: the declared EXIF orientation 1..8; None when none is declared or it is unreadable.
         icc: the embedded colour profile, not yet validated.
         pixel_bytes: memory that one decoded pixel may take, at least the 8 of 16-bit RGBA.
@@ -41,6 +42,7 @@ class Header:
     pixel_bytes: int = 8
     flags: tuple[Flag, ...] = ()
     frame: int = 0
+    counted: bool = True
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,7 @@ class Listing:
             UsageError, StorageError: it cannot be written there.
         """
         if self.key is not None and self.recipe.run.private_map:
-            path = self.key.path.with_name(f"{self.key.path.stem}.map.csv")
-            write_private_map(path, self.originals, outside)
+            write_private_map(self.key.map_path, self.originals, outside)
 
     @property
     def conceal(self) -> Callable[[str], str] | None:

@@ -82,11 +82,11 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
             original_width=picture.source_width,
             original_height=picture.source_height,
             original_format=picture.format,
-            n_frames=picture.frames,
+            n_frames=picture.frames if picture.counted else None,
             decoder=picture.decoder,
             flags=_flags(picture, item.source),
         )
-        _refuse_unwanted(picture, settings.recipe)
+        _refuse_unwanted(picture, settings.recipe, item.frames)
         if told is None:
             judge_geometry(picture.source_width, picture.source_height, settings.recipe.filters)
         return _finish(item, raw, picture, known, settings)
@@ -148,10 +148,13 @@ def _place(width: int, height: int, settings: SampleSettings) -> Placement:
     )
 
 
-def _refuse_unwanted(picture: Picture, recipe: Recipe) -> None:
+def _refuse_unwanted(picture: Picture, recipe: Recipe, planned_frames: int) -> None:
     """Fails what decodes well enough, but the recipe wants otherwise."""
+    several = f"{picture.frames if picture.counted else 'several'} frames or pages"
     if recipe.frames == "reject" and picture.frames > 1:
-        raise SampleError(Reason.SEVERAL_FRAMES, f"{picture.frames} frames or pages")
+        raise SampleError(Reason.SEVERAL_FRAMES, several)
+    if recipe.frames == "all" and picture.frames > 1 == planned_frames:
+        raise SampleError(Reason.UNSUPPORTED, f"{several} of {picture.format}; only the first can be reached")
     if recipe.damage == "strict" and Flag.SUSPECT in picture.flags:
         raise SampleError(Reason.SUSPECT, ", ".join(picture.flags))
 

@@ -85,6 +85,8 @@ class Reason(StrEnum):
     """A DICOM image object without pixel data."""
     BAD_GEOMETRY = "bad_geometry"
     """The slices of a stack or volume do not form one regular grid."""
+    SINGLE_SLICE = "single_slice"
+    """A group of one slice, a localizer or radiograph, say, makes no volume."""
     DUPLICATE_SLICE = "duplicate_slice"
     """Another slice of the series has the same position and the same pixels, or the same SOP instance UID."""
     BURNED_IN = "burned_in"
@@ -107,6 +109,7 @@ FILTERS = frozenset(
         Reason.FILTERED_WHERE,
         Reason.DUPLICATE,
         Reason.DUPLICATE_SLICE,
+        Reason.SINGLE_SLICE,
         Reason.BURNED_IN,
     )
 )
@@ -200,10 +203,6 @@ class Flag(StrEnum):
     """DICOM: the padding value was written with the wrong sign."""
     NO_WINDOW = "no_window"
     """DICOM: the file has no valid window; the range of the unpadded values was used."""
-    BURNED_IN = "burned_in"
-    """DICOM: the header says that identifying text is burned into the pixels."""
-    BURNED_IN_SUSPECT = "burned_in_suspect"
-    """DICOM: the header does not rule out burned-in text, and the kind of image often has some."""
     SALVAGED = "salvaged"
     """DICOM: the pixel data end early; what is missing was filled with the lowest value."""
     CROSS_CHECKED = "cross_checked"

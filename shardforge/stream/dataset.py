@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,24 @@ import pyarrow.compute as pc
 from torch.utils.data import IterableDataset, get_worker_info
 
 from shardforge.errors import UsageError
-from shardforge.shards.index import Ids
 from shardforge.shards.manifest import Manifest
-from shardforge.stream.collate import batch, to_torch
+from shardforge.stream.batches import BatchJob
+from shardforge.stream.collate import Collate
+from shardforge.stream.consumed import current_pass
 from shardforge.stream.epoch import EpochClock, Ticket, iteration_of
 from shardforge.stream.fields import VALID, choose_fields
-from shardforge.stream.order import SampleOrder
+from shardforge.stream.iteration import Contents, EpochIterator
+from shardforge.stream.pipeline import Callback, steps_of
+from shardforge.stream.planning import EpochPlan
 from shardforge.stream.ranks import Ranks
 from shardforge.stream.reader import choose_split
-from shardforge.stream.sample import Callback, OnError, Sample, SampleMaker, steps_of
+from shardforge.stream.sample import OnError, SampleMaker
 from shardforge.stream.select import Weights, choose_weights, select
 from shardforge.stream.share import Share, Tail
+from shardforge.stream.slots import FreshSlots, SharedSlots, Slots
+from shardforge.stream.source import Source, as_chosen
+from shardforge.stream.state import Identity, digest
 from shardforge.stream.tally import ErrorTally
-
-_AHEAD = 64
-"""Samples whose places and extents are computed at once when they are given singly."""
 
 
 class ShardDataset(IterableDataset[Any]):
@@ -35,7 +38,9 @@ class ShardDataset(IterableDataset[Any]):
 
     The order is a pure function of the dataset's fingerprint, ``seed`` and the epoch; world size, workers and time
     have no part in it. Every rank does the same number of steps. The next iteration after one that came to its end
-    reads the next epoch; :meth:`set_epoch` overrides, and reaches persistent workers.
+    reads the next epoch; :meth:`set_epoch` overrides, and reaches persistent workers. :meth:`state_dict` says how far
+    training has got, and :meth:`load_state_dict` goes on from there, on any number of ranks and workers and with any
+    batch size. In torchdata's ``StatefulDataLoader`` the state is the loader's, and fits the same numbers.
 
     Args:
         path: the dataset's folder.
@@ -62,11 +67,17 @@ class ShardDataset(IterableDataset[Any]):
         weights: draws with replacement in proportion to these: one number per sample of the split, a parquet column,
             or ``"balanced"`` (all classes equally often). An epoch keeps its length.
         as_tuple: give tuples in the order of ``fields`` (then ``valid``, where there is one) instead of dicts.
+        collate: makes batches of complete rows (dicts of NumPy and Python values) instead, say
+            :class:`~shardforge.transforms.PadCollate` for images of different sizes. Needs ``batch_size``.
         transform_sample: one callable or a list, applied after ``transform`` to the whole sample, a dict of NumPy and
             Python values; returns a mapping. ``generator`` as above.
 
     Attributes:
         names: the fields in the order of a tuple.
+        batch_size: as given.
+        identity: what the order depends on, as states have it.
+        source: what is read, apart from who reads which share of it.
+        clock: the epoch that comes next.
 
     Yields:
         Dicts by field. ``image``: uint8 or uint16 [H, W, C] (or what the transform makes of it); ``label``: int64 for
@@ -96,39 +107,53 @@ class ShardDataset(IterableDataset[Any]):
         weights: Weights = None,
         as_tuple: bool = False,
         transform_sample: Callback | Sequence[Callback] | None = None,
+        collate: Collate | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise UsageError(f"seed={seed!r}: a whole number, not negative")
         if batch_size is not None and not isinstance(batch_size, int | np.integer):
             raise UsageError(f"batch_size={batch_size!r}: a whole number")
+        if collate is not None and (batch_size is None or not callable(collate)):
+            raise UsageError("collate is a callable that makes batches, and needs batch_size")
         root = Path(path)
-        self._split = choose_split(root, Manifest.read(root), split)
-        self._shuffle: bool | int = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else int(shuffle)
-        self._seed, self._batch_size, self.as_tuple = int(seed), batch_size, as_tuple
-        self._tail: Tail = tail if tail is not None else ("mask" if self._shuffle is False else "drop")
+        split_read = choose_split(root, Manifest.read(root), split)
+        shuffle = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else int(shuffle)
+        self.batch_size, self.as_tuple = None if batch_size is None else int(batch_size), as_tuple
+        self._tail: Tail = tail if tail is not None else ("mask" if shuffle is False else "drop")
         self._ranks = Ranks.of(rank, world_size)
-        self._ids = select(self._split, where)
-        self._weights = choose_weights(self._split, weights, self._ids)
+        ids = select(split_read, where)
+        weight = choose_weights(split_read, weights, ids)
         names = fields if fields is None or isinstance(fields, str) else tuple(fields)
         if isinstance(names, tuple) and len(set(names)) != len(names):
             raise UsageError(f"fields={names!r}: a field is named twice")
-        chosen = choose_fields(self._split, names)
-        self._with_valid = self._tail == "mask" or on_error == "mask" or VALID in (names or ())
-        self.names = tuple(dict.fromkeys([*(names or chosen), *([VALID] if self._with_valid else [])]))
-        self._tally, self._clock = ErrorTally(), EpochClock()
-        steps, sample_steps = steps_of(transform), steps_of(transform_sample)
-        self._maker = SampleMaker(chosen, steps, sample_steps, self._seed, on_error, self._tally)
-        self._blank: Sample | None = None
+        chosen = choose_fields(split_read, names)
+        with_valid = self._tail == "mask" or on_error == "mask" or VALID in (names or ())
+        self.names = tuple(dict.fromkeys([*(names or chosen), *([VALID] if with_valid else [])]))
+        self._tally, self.clock = ErrorTally(), EpochClock()
+        maker = SampleMaker(chosen, steps_of(transform), steps_of(transform_sample), int(seed), on_error, self._tally)
+        self.source = Source(split_read, maker, ids, weight, int(seed), shuffle, with_valid, collate)
+        self.identity = Identity(
+            fingerprint=split_read.manifest.fingerprint,
+            split=split,
+            seed=int(seed),
+            shuffle=-1 if shuffle is True else int(shuffle),
+            where=digest(ids),
+            weights=digest(weight),
+        )
         self._begun = 0
+        self._running: EpochIterator | None = None
         # What is wrong with the order or the share is said here, not in the first epoch.
-        self._order(0)
-        self._share()
+        self.source.order(0)
+        self.share(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_running": None}
 
     @property
     def manifest(self) -> Manifest:
         """What the dataset's ``dataset.json`` says."""
-        return self._split.manifest
+        return self.source.split.manifest
 
     @property
     def classes(self) -> dict[str, int]:
@@ -138,12 +163,12 @@ class ShardDataset(IterableDataset[Any]):
     @property
     def samples(self) -> int:
         """Places in an epoch over all ranks: the samples of the split for which ``where`` is true."""
-        return len(self._split) if self._ids is None else len(self._ids)
+        return len(self.source)
 
     @property
     def dropped(self) -> int:
-        """Samples per epoch that no rank gets (``tail="drop"``)."""
-        return self._share().dropped
+        """Samples that no rank gets of the epoch that comes next (``tail="drop"``)."""
+        return self.share(self.clock.begin().start).dropped
 
     @property
     def masked_errors(self) -> int:
@@ -153,73 +178,95 @@ class ShardDataset(IterableDataset[Any]):
     @property
     def epoch(self) -> int:
         """The epoch that the next iteration reads."""
-        return self._clock.begin().epoch
+        return self.clock.begin().epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration reads ``epoch`` (0 … 2^28 - 1), in all workers."""
-        self._clock.set(epoch)
+        """The next iteration reads ``epoch`` (0 … 2^28 - 1), in all workers: from its first place, or from where a
+        loaded state left this very epoch."""
+        ticket = self.clock.begin()
+        self.clock.set(epoch, ticket.start if ticket.epoch == epoch else 0)
+
+    def state_dict(self, consumed: int | None = None, epoch: int | None = None) -> dict[str, Any]:
+        """How far training has got: a few integers and texts, the same on every rank.
+
+        Args:
+            consumed: how many batches (without ``batch_size``: samples) this rank's training loop has got of the
+                epoch. A DataLoader with workers reads ahead, so only the loop knows; else it may be left out.
+            epoch: which epoch that is; needed only where it cannot be told, and the error says so.
+
+        Raises:
+            UsageError: it cannot be told how far training has got, or not that far.
+        """
+        if get_worker_info() is not None:
+            # The iterator's state says everything; see EpochIterator.
+            return {}
+        ticket, given = current_pass(self.clock, self._running, consumed, epoch)
+        steps = given if consumed is None else consumed
+        share = self.share(ticket.start)
+        if not 0 <= steps <= share.steps:
+            raise UsageError(f"consumed={steps}: epoch {ticket.epoch} has {share.steps} steps from where it began")
+        if steps == share.steps:
+            return self.identity.state(ticket.epoch + 1, 0)
+        return self.identity.state(ticket.epoch, share.position(steps))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration goes on where ``state`` was saved: with exactly the samples not handed over until then.
+        The epochs after that are whole again.
+
+        Raises:
+            UsageError: the state belongs to another dataset, split, seed or order; names the field.
+        """
+        if get_worker_info() is not None and not state:
+            return
+        epoch, position = self.identity.position_of(state, self.samples)
+        self.clock.set(epoch, position)
+        self._running = None
+
+    def plan(self, epoch: int | None = None) -> EpochPlan:
+        """Which samples an epoch gives to which rank at which step; reads no samples.
+
+        Args:
+            epoch: default: the one that comes next.
+        """
+        chosen = self.epoch if epoch is None else epoch
+        return EpochPlan.of(self.source, self.share(self.clock.start_of(chosen)), chosen)
 
     def __len__(self) -> int:
-        """Steps per rank and epoch: batches with ``batch_size``, else samples."""
-        return self._share().steps
+        """Steps of this rank in the epoch that comes next: batches with ``batch_size``, else samples. After a state
+        was loaded that is what the epoch has left."""
+        return self.share(self.clock.begin().start).steps
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> EpochIterator:
+        return self.iterate(self.contents)
+
+    def iterate(self, contents: Contents) -> EpochIterator:
+        """Begins a pass, whose steps ``contents`` gives."""
         self._begun += 1
         worker = get_worker_info()
         if worker is None:
-            return self._epoch(self._clock.begin(), 0, 1)
+            self._running = EpochIterator(self, contents, self.clock.begin(), 0, 1)
+            return self._running
         # OpenCV's own threads would only fight with the other workers.
         cv2.setNumThreads(0)
-        iteration = iteration_of(worker.seed - worker.id, self._begun)
-        return self._epoch(self._clock.begin(iteration), worker.id, worker.num_workers)
+        ticket = self.clock.begin(iteration_of(worker.seed - worker.id, self._begun))
+        if worker.id == 0:
+            self.clock.note_begun(ticket)
+        return EpochIterator(self, contents, ticket, worker.id, worker.num_workers)
 
-    def _share(self) -> Share:
+    def share(self, start: int) -> Share:
+        """This rank's share of an epoch from place ``start`` on."""
         rank, world = self._ranks.find()
-        return Share(self.samples, 1 if self._batch_size is None else self._batch_size, rank, world, self._tail)
+        return Share(self.samples, 1 if self.batch_size is None else self.batch_size, rank, world, self._tail, start)
 
-    def _order(self, epoch: int) -> SampleOrder:
-        counts: Sequence[int] = self._split.counts
-        if self._ids is not None:
-            counts = np.bincount(self._split.index.places(self._ids)[0], minlength=len(counts)).tolist()
-        return SampleOrder(self.manifest.fingerprint, self._seed, epoch, counts, self._shuffle, weights=self._weights)
+    def jobs(self, ticket: Ticket, steps: Sequence[int], slots: Slots) -> Iterator[BatchJob]:
+        """The batches of some steps of a pass, to be made."""
+        return self.source.jobs(ticket.epoch, self.share(ticket.start), steps, slots)
 
-    def _epoch(self, ticket: Ticket, worker: int, workers: int) -> Iterator[Any]:
-        share, order = self._share(), self._order(ticket.epoch)
-        steps = np.asarray(share.steps_of(worker, workers), np.int64)
-        at_once = 1 if self._batch_size else _AHEAD
-        for start in range(0, len(steps), at_once):
-            places = share.rows(steps[start : start + at_once]).ravel()
-            rows = self._maker.rows(self._samples_at(order, places), places, ticket.epoch)
-            if self._batch_size:
-                yield self._as_chosen(batch([self._complete(row) for row in rows]))
-            else:
-                for row in rows:
-                    complete = self._complete(row)
-                    yield self._as_chosen({name: to_torch(value) for name, value in complete.items()})
-        if worker == 0:
-            self._clock.end(ticket)
-
-    def _samples_at(self, order: SampleOrder, places: Ids) -> Ids:
-        """Numbers in the split of the samples at ``places``; −1 stays −1."""
-        ids = np.full(len(places), -1, np.int64)
-        real = places >= 0
-        ids[real] = order.at(places[real])
-        if self._ids is not None:
-            ids[real] = self._ids[ids[real]]
-        return ids
-
-    def _complete(self, row: Sample | None) -> Sample:
-        valid = {VALID: np.bool_(row is not None)} if self._with_valid else {}
-        if row is None:
-            if self._blank is None:
-                self._blank = self._maker.blank(np.arange(len(self._split)) if self._ids is None else self._ids)
-            row = self._blank
-        return {**row, **valid}
-
-    def _as_chosen(self, content: dict[str, Any]) -> Any:
-        if not self.as_tuple:
-            return content
-        missing = [name for name in self.names if name not in content]
-        if missing:
-            raise UsageError(f"transform_sample left out {missing[0]!r}, which is one of the fields")
-        return tuple(content[name] for name in self.names)
+    def contents(self, ticket: Ticket, steps: Sequence[int]) -> Iterator[Any]:
+        """What some steps of a pass give, made by this thread."""
+        if self.batch_size is None:
+            made = self.source.singles(ticket.epoch, self.share(ticket.start), steps)
+        else:
+            slots = FreshSlots() if get_worker_info() is None else SharedSlots()
+            made = (job.make_all() for job in self.jobs(ticket, steps, slots))
+        return (as_chosen(content, self.names, self.as_tuple) for content in made)

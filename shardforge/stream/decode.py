@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -14,6 +15,8 @@ from shardforge.shards.manifest import FieldInfo
 from shardforge.shards.npy import BadArray, read_npy
 
 Array = npt.NDArray[Any]
+Reduce = Callable[[int, int], int]
+"""Height and width of a JPEG → by which of 1, 2, 4 and 8 it may be reduced."""
 
 MAX_PIXELS = 2**28
 """Width × height of one picture: what a WebP can have at most."""
@@ -34,7 +37,15 @@ class Undecodable(ValueError):
 
 
 def decode(
-    payload: memoryview, field: str, info: FieldInfo, channels: int, *, depth: int = 8, strict: bool = True
+    payload: memoryview,
+    field: str,
+    info: FieldInfo,
+    channels: int,
+    *,
+    depth: int = 8,
+    strict: bool = True,
+    reduce: Reduce | None = None,
+    copy: bool = True,
 ) -> Any:
     """The value of a stored field.
 
@@ -43,17 +54,22 @@ def decode(
         field: its name; the part after the last dot is the format.
         channels, depth: of the dataset's images: 1 or 3; 8 or 16 bits.
         strict: refuse a JPEG about whose data the decoder has something to say.
+        reduce: asked for the scale at which to decode a JPEG image.
+        copy: False: an ``npy`` image may be a read-only view of the payload.
 
     Returns:
         By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
-        or uint16 [H, W]; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what the JSON says.
+        or uint16 [H, W]; ``volume`` [Z, Y, X, 1] of any plain dtype; ``array`` as stored; ``class`` int; ``text``
+        str; ``json`` what the JSON says.
 
     Raises:
         Undecodable: it cannot be decoded.
     """
     form = field.rpartition(".")[2]
     if info.kind == "image":
-        return _image(payload, form, channels, depth, strict)
+        return _image(payload, form, channels, depth, strict, reduce, copy)
+    if info.kind == "volume":
+        return _volume(payload, copy)
     if info.kind == "mask":
         return _mask(payload, form)
     if info.kind == "array":
@@ -68,11 +84,13 @@ def decode(
         raise Undecodable(f"no valid {info.kind} ({error})") from None
 
 
-def _image(payload: memoryview, form: str, channels: int, depth: int, strict: bool) -> Array:
+def _image(
+    payload: memoryview, form: str, channels: int, depth: int, strict: bool, reduce: Reduce | None, copy: bool
+) -> Array:
     if form == "jpg":
-        return _jpeg(payload, channels, strict)
+        return _jpeg(payload, channels, strict, reduce)
     if form == "npy":
-        array = _array(payload)
+        array = _array(payload, copy)
         image = array[..., None] if array.ndim == 2 else array
         if image.ndim != 3 or image.shape[2] != channels:
             raise Undecodable(f"an array of shape {array.shape} where [H, W, {channels}] belongs")
@@ -86,15 +104,30 @@ def _image(payload: memoryview, form: str, channels: int, depth: int, strict: bo
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
 
 
-def _jpeg(payload: memoryview, channels: int, strict: bool) -> Array:
+def _volume(payload: memoryview, copy: bool) -> Array:
+    array = _array(payload, copy)
+    if array.ndim != 3:
+        raise Undecodable(f"an array of shape {array.shape} where [Z, Y, X] belongs")
+    # One channel, last as in images: windows become channels there.
+    return array[..., None]
+
+
+def _jpeg(payload: memoryview, channels: int, strict: bool, reduce: Reduce | None) -> Array:
     try:
         height, width, _, _ = simplejpeg.decode_jpeg_header(payload, strict=False)
     except (ValueError, KeyError) as error:
         # KeyError: a header that ends before it names its colours.
         raise Undecodable(f"no valid JPEG header ({error})") from None
     _bounded(width, height)
+    factor = 1 if reduce is None else reduce(height, width)
     try:
-        return np.asarray(simplejpeg.decode_jpeg(payload, "RGB" if channels == 3 else "GRAY", strict=strict))
+        return simplejpeg.decode_jpeg(  # type: ignore[no-any-return]
+            payload,
+            "RGB" if channels == 3 else "GRAY",
+            min_height=-(-height // factor) if factor > 1 else 0,
+            min_width=-(-width // factor) if factor > 1 else 0,
+            strict=strict,
+        )
     except ValueError as error:
         raise Undecodable(f"no valid JPEG ({error})", tolerable=strict) from None
 
@@ -130,8 +163,8 @@ def _bounded(width: int, height: int) -> None:
         raise Undecodable(f"{width} × {height} pixels are more than {MAX_PIXELS}")
 
 
-def _array(payload: memoryview) -> Array:
+def _array(payload: memoryview, copy: bool = True) -> Array:
     try:
-        return read_npy(payload)
+        return read_npy(payload, copy=copy)
     except BadArray as error:
         raise Undecodable(str(error)) from None

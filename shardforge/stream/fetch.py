@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import mmap
+import os
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 
 from shardforge.errors import DamagedError, StorageError
+from shardforge.machine import inspect_machine
 
-OPEN_SHARDS = 128
-"""How many shards one process keeps mapped; each costs a file descriptor."""
+OPEN_SHARDS = 1024
+"""How many shards one process keeps mapped at most. Each costs a file descriptor, of which a split takes no more than
+a quarter."""
 
 
 class ShardFiles:
     """The tars of one split. Maps them when first needed and keeps the :data:`OPEN_SHARDS` used last.
 
     Pickles without its maps. Maps made before a fork stay valid in the child: they are read-only and have no file
-    position to share. Not for several threads at once.
+    position to share. Threads may share one object.
 
     Args:
         paths: of the tars, by shard number.
@@ -27,6 +31,9 @@ class ShardFiles:
     def __init__(self, paths: Sequence[Path], sizes: Sequence[int]) -> None:
         self._paths, self._sizes = tuple(paths), tuple(sizes)
         self._maps: OrderedDict[int, memoryview] = OrderedDict()
+        allowed = inspect_machine().open_files
+        self._limit = OPEN_SHARDS if allowed is None else min(OPEN_SHARDS, max(1, allowed // 4))
+        self._lock, self._owner = threading.Lock(), os.getpid()
 
     def __getstate__(self) -> tuple[tuple[Path, ...], tuple[int, ...]]:
         return self._paths, self._sizes
@@ -43,11 +50,15 @@ class ShardFiles:
         """
         if not 0 <= shard < len(self._paths):
             raise DamagedError(f"the index names shard {shard} of {len(self._paths)}", where=self._paths[0].parent)
-        content = self._maps.get(shard)
-        if content is None:
-            content = self._map(shard)
-        else:
-            self._maps.move_to_end(shard)
+        if self._owner != os.getpid():
+            # A thread of the parent's may have held the lock when this process was forked.
+            self._lock, self._owner = threading.Lock(), os.getpid()
+        with self._lock:
+            content = self._maps.get(shard)
+            if content is None:
+                content = self._map(shard)
+            else:
+                self._maps.move_to_end(shard)
         if offset < 0 or size < 0 or offset + size > len(content):
             raise DamagedError(f"the index names bytes {offset} … {offset + size} outside", where=self._paths[shard])
         return content[offset : offset + size]
@@ -64,7 +75,7 @@ class ShardFiles:
         except OSError as error:
             raise StorageError(f"cannot be read ({error.strerror})", where=path) from None
         self._maps[shard] = content
-        if len(self._maps) > OPEN_SHARDS:
+        if len(self._maps) > self._limit:
             # Unmapped when the last view of it goes.
             self._maps.popitem(last=False)
         return content

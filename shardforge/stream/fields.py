@@ -13,6 +13,7 @@ import pyarrow as pa
 from shardforge.errors import DamagedError, UsageError
 from shardforge.shards.index import Ids
 from shardforge.shards.manifest import FieldInfo
+from shardforge.stream.decode import Reduce
 from shardforge.stream.reader import Split
 
 VALID = "valid"
@@ -24,7 +25,13 @@ Gathered = Sequence[Any] | npt.NDArray[Any]
 
 
 class Field(Protocol):
-    """A field of samples that are addressed by their numbers in the split. Pickles."""
+    """A field of samples that are addressed by their numbers in the split. Pickles.
+
+    Attributes:
+        ready: whether what :meth:`gather` gives are the values already.
+    """
+
+    ready: bool
 
     def gather(self, ids: Ids) -> Gathered:
         """The cheap part, for many samples at once: what :meth:`value` needs for each."""
@@ -46,6 +53,8 @@ def blank(example: Any) -> Any:
 class Member:
     """A stored member, decoded. A sample that lacks an optional text has ``""``, an optional json None."""
 
+    ready = False
+
     def __init__(self, split: Split, name: str, info: FieldInfo) -> None:
         self._split, self._name, self._info = split, name, info
 
@@ -54,6 +63,12 @@ class Member:
         return list(zip(extents.shard.tolist(), extents.offset.tolist(), extents.size.tolist(), strict=True))
 
     def value(self, number: int, gathered: tuple[int, int, int]) -> Any:
+        return self.decoded(number, gathered)
+
+    def decoded(
+        self, number: int, gathered: tuple[int, int, int], reduce: Reduce | None = None, copy: bool = True
+    ) -> Any:
+        """:meth:`value`, an image perhaps at a reduced scale or as a read-only view; see :func:`decode`."""
         if gathered[2] < 0 and self._info.optional:
             if self._info.kind in ("text", "json"):
                 return "" if self._info.kind == "text" else None
@@ -63,7 +78,7 @@ class Member:
                 where=self._split.root,
                 todo=f'Choose those that have it: where=pyarrow.compute.field("{self._name}_size").is_valid().',
             )
-        value = self._split.value(number, self._name, self._info, *gathered)
+        value = self._split.value(number, self._name, self._info, *gathered, reduce=reduce, copy=copy)
         return np.int64(value) if self._info.kind == "class" else value
 
     def blank(self, example: Any) -> Any:
@@ -72,6 +87,8 @@ class Member:
 
 class Key:
     """The sample's key."""
+
+    ready = True
 
     def __init__(self, split: Split) -> None:
         self._index = split.index
@@ -88,6 +105,8 @@ class Key:
 
 class Label:
     """The label: int64 (class), float32 [K] of zeros and ones (multi), float32 or float32 [D] (number)."""
+
+    ready = True
 
     def __init__(self, split: Split) -> None:
         self._split = split
@@ -124,6 +143,8 @@ class Label:
 class Column:
     """A parquet column. Numbers and booleans without nulls, and floats (null → NaN), come as NumPy scalars of the
     column's own type; everything else as plain Python values. Reads the column once per process."""
+
+    ready = True
 
     def __init__(self, split: Split, name: str) -> None:
         self._split, self._name = split, name

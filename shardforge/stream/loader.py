@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import pyarrow.compute as pc
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 from shardforge.errors import ShardforgeError, UsageError
+from shardforge.stream.collate import Collate
 from shardforge.stream.dataset import ShardDataset
-from shardforge.stream.sample import Callback, OnError
+from shardforge.stream.device import DeviceFeed
+from shardforge.stream.handover import HandOver, Pass
+from shardforge.stream.pipeline import Callback
+from shardforge.stream.planning import EpochPlan
+from shardforge.stream.ring import Returns
+from shardforge.stream.sample import OnError
 from shardforge.stream.select import Weights
-from shardforge.stream.share import Tail
+from shardforge.stream.share import Share, Tail
+from shardforge.stream.slots import PinnedSlots, RecycledSlots, Slots
+from shardforge.stream.source import as_chosen
+from shardforge.stream.threads import choose_threads, in_order, make_pool
+from shardforge.stream.worker import InWorker
 
 
 class ShardLoader:
@@ -23,16 +34,31 @@ class ShardLoader:
     asked for.
 
     One pass is one epoch; the next pass reads the next epoch, unless :meth:`set_epoch` says otherwise. A pass
-    that was left before its last batch does not count: the next one reads the same epoch from its start. Worker
-    processes live on between passes, until :meth:`close`, the end of a ``with`` block, or the loader's own end.
+    that was left before its last batch does not count: the next one reads the same epoch from where it began.
+    Threads and worker processes live on between passes, until :meth:`close`, the end of a ``with`` block, or the
+    loader's own end.
+
+    Batches are made by threads: decoding and resizing run outside Python's lock. They live in this process
+    (``workers=0``, the simplest and fastest) or inside worker processes, so that a training loop that is itself busy
+    with Python is not disturbed (``workers=1``); whole batches then come through anonymous shared memory. A batch
+    belongs to whoever got it: its memory is used again only when nothing refers to it any more.
+
+    :meth:`state_dict` says which samples were handed over, and :meth:`load_state_dict` goes on after exactly those,
+    on any number of ranks and workers and with any batch size.
 
     Args:
         batch_size: rows per rank.
+        threads: that make batches, in each process that does. None: as many as there are processors for it; one in a
+            worker process if a transform may draw from the global generators. Transforms are called by several
+            threads at once; one that cannot stand that needs ``threads=1``.
         workers: processes that make batches; 0: this one does.
+        prefetch: how many batches are made ahead of the one in use, at least 1; with workers, by each of them.
+        device: where tensors are put. With a CUDA device, batches lie in page-locked memory and are copied on a
+            stream of their own while the one before is in use.
         context: how workers are started: ``fork``, ``spawn``, ``forkserver``, or None for Python's default.
         channels_first: images are given as [B, C, H, W] (a view: in memory channels stay last).
         path, split, shuffle, seed, fields, transform, rank, world_size, tail, on_error, where, weights, as_tuple,
-        transform_sample: as for :class:`~shardforge.stream.dataset.ShardDataset`.
+        transform_sample, collate: as for :class:`~shardforge.stream.dataset.ShardDataset`.
 
     Attributes:
         dataset: the :class:`~shardforge.stream.dataset.ShardDataset` underneath.
@@ -48,7 +74,10 @@ class ShardLoader:
         batch_size: int = 64,
         *,
         transform: Callback | Sequence[Callback] | None = None,
+        threads: int | None = None,
         workers: int = 0,
+        prefetch: int = 2,
+        device: torch.device | str | None = None,
         context: Literal["fork", "spawn", "forkserver"] | None = None,
         channels_first: bool = False,
         shuffle: bool | int = True,
@@ -62,9 +91,12 @@ class ShardLoader:
         weights: Weights = None,
         as_tuple: bool = False,
         transform_sample: Callback | Sequence[Callback] | None = None,
+        collate: Collate | None = None,
     ) -> None:
         if workers < 0:
             raise UsageError(f"workers={workers}: not negative")
+        if prefetch < 1:
+            raise UsageError(f"prefetch={prefetch}: at least 1")
         self.dataset = ShardDataset(
             path,
             split=split,
@@ -81,65 +113,124 @@ class ShardLoader:
             weights=weights,
             as_tuple=as_tuple,
             transform_sample=transform_sample,
+            collate=collate,
         )
-        self._workers, self._context, self._channels_first = workers, context, channels_first
+        # Draws from generators that threads share would come in any order.
+        wanted = 1 if threads is None and workers and self.dataset.source.maker.uses_globals else threads
+        self._threads, self._workers = choose_threads(wanted, workers), workers
+        self._prefetch, self._context, self._channels_first = prefetch, context, channels_first
+        self._feed = DeviceFeed(device)
+        self._slots: Slots = PinnedSlots() if self._feed.copies and not workers else RecycledSlots()
+        self._progress = HandOver()
         self._batches: DataLoader[Any] | None = None
+        self._pool: ThreadPoolExecutor | None = None
         self._running: Generator[Any, None, None] | None = None
-        self._epoch, self._epoch_given = 0, False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_batches": None, "_running": None}
+        return {**self.__dict__, "_batches": None, "_running": None, "_pool": None}
 
     def __len__(self) -> int:
-        """Batches per rank and epoch."""
-        return len(self.dataset)
+        """Batches of this rank in the pass that is running, else in the one that comes next. After a state was loaded
+        that is what its epoch has left; the epochs that follow are whole again."""
+        unfinished = self._progress.unfinished
+        return unfinished.share.steps if unfinished else self.dataset.share(self._progress.start).steps
 
     @property
     def epoch(self) -> int:
         """The epoch that the next pass reads."""
-        return self._epoch
+        return self._progress.epoch
+
+    @property
+    def threads(self) -> int:
+        """How many threads make batches, in each process that does."""
+        return self._threads
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass reads ``epoch``."""
-        self.dataset.set_epoch(epoch)
-        self._epoch, self._epoch_given = epoch, True
+        """The next pass reads ``epoch``: from its start, or from where a loaded state left this very epoch."""
+        start = self._progress.start if epoch == self._progress.epoch else 0
+        self.dataset.clock.set(epoch, start)
+        self._progress.set(epoch, start)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Which samples were handed over: a few integers and texts, the same on every rank."""
+        return self.dataset.identity.state(*self._progress.position)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Ends the running pass; the next one gives exactly the samples not handed over when ``state`` was saved.
+
+        Raises:
+            UsageError: the state belongs to another dataset, split, seed or order; names the field.
+        """
+        epoch, position = self.dataset.identity.position_of(state, self.dataset.samples)
+        self._stop()
+        self.dataset.clock.set(epoch, position)
+        self._progress = HandOver(epoch, position)
+
+    def plan(self, epoch: int | None = None) -> EpochPlan:
+        """Which samples an epoch gives to which rank at which step; reads no samples.
+
+        Args:
+            epoch: default: the one that the next pass reads.
+        """
+        chosen = self.epoch if epoch is None else epoch
+        start = self._progress.start if chosen == self._progress.epoch else 0
+        return EpochPlan.of(self.dataset.source, self.dataset.share(start), chosen)
 
     def __iter__(self) -> Iterator[Any]:
-        if self._running is not None:
-            self._running.close()
-        self.dataset.set_epoch(self._epoch)
-        self._epoch_given = False
-        if self._batches is None:
-            self._batches = DataLoader(
-                _ErrorsAsData(self.dataset),
-                batch_size=None,
-                num_workers=self._workers,
-                collate_fn=_unchanged,
-                multiprocessing_context=self._context if self._workers else None,
-                persistent_workers=self._workers > 0,
-            )
-        self._running = self._pass(iter(self._batches))
+        self._stop()
+        self.dataset.clock.set(self._progress.epoch, self._progress.start)
+        share = self.dataset.share(self._progress.start)
+        batches = self._by_workers() if self._workers else self._by_threads(share)
+        self._running = self._pass(batches, self._progress.begin(share))
         return self._running
 
-    def _pass(self, batches: Iterator[Any]) -> Generator[Any, None, None]:
-        for content in batches:
-            if isinstance(content, ShardforgeError):
-                raise content
-            yield self._with_channels_first(content) if self._channels_first else content
-        if not self._epoch_given:
-            self._epoch += 1
+    def _by_threads(self, share: Share) -> Generator[Any, None, None]:
+        if self._pool is None:
+            self._pool = make_pool(self._threads)
+        jobs = self.dataset.jobs(self.dataset.clock.begin(), range(share.steps), self._slots)
+        return in_order(jobs, self._pool, self._threads, self._prefetch)
 
-    def _with_channels_first(self, content: Any) -> Any:
-        if self.dataset.as_tuple:
-            return tuple(
-                _channels_first(value) if name == "image" else value
-                for name, value in zip(self.dataset.names, content, strict=True)
+    def _by_workers(self) -> Generator[Any, None, None]:
+        if self._batches is None:
+            self._batches = DataLoader(
+                InWorker(self.dataset, self._threads, returned=not self._feed.copies),
+                batch_size=None,
+                num_workers=self._workers,
+                prefetch_factor=self._prefetch,
+                collate_fn=_unchanged,
+                multiprocessing_context=self._context,
+                persistent_workers=True,
+                pin_memory=self._feed.copies,
             )
-        return {name: _channels_first(value) if name == "image" else value for name, value in content.items()}
+        # Here and now, so that this pass reads what is next now.
+        return _received(iter(self._batches), Returns(self._workers))
+
+    def _pass(self, batches: Generator[Any, None, None], running: Pass) -> Generator[Any, None, None]:
+        fed = self._feed(batches)
+        try:
+            for content in fed:
+                self._progress.hand_over(running)
+                yield self._finished(content)
+                del content
+        finally:
+            fed.close()
+            batches.close()
+
+    def _finished(self, content: dict[str, Any]) -> Any:
+        if self._channels_first and isinstance(content.get("image"), torch.Tensor) and content["image"].ndim == 4:
+            content["image"] = content["image"].movedim(-1, 1)
+        return as_chosen(content, self.dataset.names, self.dataset.as_tuple)
 
     def close(self) -> None:
-        """Ends the worker processes. The loader starts new ones if it is iterated again."""
-        running, self._running, self._batches = self._running, None, None
+        """Ends threads and worker processes. The loader starts new ones if it is iterated again."""
+        self._stop()
+        self._batches = None
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _stop(self) -> None:
+        running, self._running = self._running, None
         if running is not None:
             running.close()
 
@@ -152,26 +243,15 @@ class ShardLoader:
         self.close()
 
 
-class _ErrorsAsData(IterableDataset[Any]):
-    """Hands our own errors over as the last element: a DataLoader would bury them in a worker's traceback."""
-
-    def __init__(self, dataset: ShardDataset) -> None:
-        super().__init__()
-        self._dataset = dataset
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._guarded(iter(self._dataset))
-
-    def _guarded(self, content: Iterator[Any]) -> Iterator[Any]:
-        try:
-            yield from content
-        except ShardforgeError as error:
-            yield error
+def _received(batches: Iterator[Any], returns: Returns) -> Generator[Any, None, None]:
+    for batch in batches:
+        if isinstance(batch, ShardforgeError):
+            raise batch
+        content = returns(*batch)
+        del batch
+        yield content
+        del content
 
 
 def _unchanged(content: Any) -> Any:
     return content
-
-
-def _channels_first(images: torch.Tensor) -> torch.Tensor:
-    return images.permute(0, 3, 1, 2)

@@ -81,14 +81,15 @@ class SampleOrder:
     @cached_property
     def _slices(self) -> tuple[Ids, Ids]:
         """Of every slice, permuted: its first place in the sequence, and its first sample."""
-        shard_ends = np.cumsum(np.asarray(self._counts, np.int64))
-        firsts = [np.arange(end - n, end, SLICE) for end, n in zip(shard_ends, self._counts, strict=True)]
-        lengths = [np.minimum(SLICE, end - first) for end, first in zip(shard_ends, firsts, strict=True)]
-        first = np.concatenate([*firsts, np.empty(0, np.int64)]).astype(np.int64)
-        length = np.concatenate([*lengths, np.empty(0, np.int64)]).astype(np.int64)
+        counts = np.asarray(self._counts, np.int64)
+        slices = -(-counts // SLICE)
+        # Slice i of a shard begins i·SLICE samples after the shard's first and ends with the shard at the latest.
+        inside = np.arange(slices.sum()) - np.repeat(np.cumsum(slices) - slices, slices)
+        first = np.repeat(np.cumsum(counts) - counts, slices) + inside * SLICE
+        length = np.minimum(SLICE, np.repeat(counts, slices) - inside * SLICE)
         if len(first):
-            keys = np.full(len(first), key_of(*self._base, "slices"))
-            permuted = permute(np.arange(len(first), dtype=np.uint64), len(first), keys).astype(np.int64)
+            key = np.array([key_of(*self._base, "slices")])
+            permuted = permute(np.arange(len(first), dtype=np.uint64), len(first), key).astype(np.int64)
             first, length = first[permuted], length[permuted]
         return np.cumsum(length) - length, first
 

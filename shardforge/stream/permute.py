@@ -50,7 +50,7 @@ def permute(values: Words, size: int, keys: Words) -> Words:
     Args:
         values: uint64 [n], each below ``size``.
         size: of the domain, at least 1.
-        keys: uint64 [n].
+        keys: uint64 [n], or [1] for one key.
     """
     return _by_sorting(values, size, keys) if size <= SORTED else _by_feistel(values, size, keys)
 
@@ -58,7 +58,7 @@ def permute(values: Words, size: int, keys: Words) -> Words:
 def _by_sorting(values: Words, size: int, keys: Words) -> Words:
     distinct, which = np.unique(keys, return_inverse=True)
     ranks = np.argsort(words(distinct[:, None], np.arange(size, dtype=np.uint64)[None, :]), axis=1, kind="stable")
-    return ranks[which, values.astype(np.int64)].astype(np.uint64)
+    return ranks[np.broadcast_to(which, values.shape), values.astype(np.int64)].astype(np.uint64)
 
 
 def _by_feistel(values: Words, size: int, keys: Words) -> Words:
@@ -72,7 +72,8 @@ def _by_feistel(values: Words, size: int, keys: Words) -> Words:
     out = _network(values, np.uint64(a), np.uint64(b), schedule)
     outside = np.flatnonzero(out >= size)
     while len(outside):
-        out[outside] = _network(out[outside], np.uint64(a), np.uint64(b), schedule[:, outside])
+        rounds = schedule if schedule.shape[1] == 1 else schedule[:, outside]
+        out[outside] = _network(out[outside], np.uint64(a), np.uint64(b), rounds)
         outside = outside[out[outside] >= size]
     return out
 

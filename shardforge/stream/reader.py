@@ -21,7 +21,7 @@ from shardforge.shards import index, layout, metadata
 from shardforge.shards.catalogue import Status
 from shardforge.shards.index import SplitIndex
 from shardforge.shards.manifest import FieldInfo, Manifest
-from shardforge.stream.decode import Undecodable, decode
+from shardforge.stream.decode import Reduce, Undecodable, decode
 from shardforge.stream.fetch import ShardFiles
 
 
@@ -36,6 +36,7 @@ class Split:
 
     def __init__(self, root: Path, name: str, manifest: Manifest) -> None:
         self.root, self.name, self.manifest = root, name, manifest
+        self._depth = manifest.depth
         info = manifest.splits[name]
         self.counts = tuple(shard.samples for shard in info.shards)
         self.shards = tuple(shard.name for shard in info.shards)
@@ -64,13 +65,25 @@ class Split:
                 extents = self.index.extents(member, ids)
                 if extents.size[0] >= 0 or not info.optional:
                     extent = int(extents.shard[0]), int(extents.offset[0]), int(extents.size[0])
-                    sample["image" if info.kind == "image" else member] = self.value(place, member, info, *extent)
+                    name = "image" if member == self.manifest.image_field else member
+                    sample[name] = self.value(place, member, info, *extent)
         return sample
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[number] for number in range(len(self)))
 
-    def value(self, number: int, member: str, info: FieldInfo, shard: int, offset: int, size: int) -> Any:
+    def value(
+        self,
+        number: int,
+        member: str,
+        info: FieldInfo,
+        shard: int,
+        offset: int,
+        size: int,
+        *,
+        reduce: Reduce | None = None,
+        copy: bool = True,
+    ) -> Any:
         """The value of a member of sample ``number`` that lies at ``offset`` of ``shard``; see :func:`decode`.
 
         A JPEG about which the decoder complains is taken as it is if the build already had it so (its digest is the
@@ -87,12 +100,13 @@ class Split:
         except (DamagedError, StorageError) as error:
             raise self._problem(type(error), number, member, error.what) from None
         try:
+            channels, depth = self.manifest.channels, self._depth
             try:
-                return decode(payload, member, info, self.manifest.channels, depth=self.manifest.depth)
+                return decode(payload, member, info, channels, depth=depth, reduce=reduce, copy=copy)
             except Undecodable as error:
                 if not (error.tolerable and self._as_built(number, payload)):
                     raise
-                return decode(payload, member, info, self.manifest.channels, strict=False)
+                return decode(payload, member, info, channels, strict=False, reduce=reduce)
         except Undecodable as error:
             raise self._problem(DamagedError, number, member, str(error)) from None
 
@@ -158,9 +172,9 @@ class Dataset:
         return sum(len(split) for split in self.splits.values())
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """One sample: ``key``, ``split``, ``image`` (uint8 or uint16 [H, W, C], RGB), ``label`` as the parquet has it
-        (a class id, a list of them, a number or a list of numbers; absent in a dataset without labels), and every
-        other stored field that the sample has.
+        """One sample: ``key``, ``split``, ``image`` (uint8 or uint16 [H, W, C], RGB; a volume is [Z, Y, X, 1]),
+        ``label`` as the parquet has it (a class id, a list of them, a number or a list of numbers; absent in a
+        dataset without labels), and every other stored field that the sample has.
 
         Raises:
             IndexError: there is no such sample.

@@ -1,10 +1,9 @@
-"""Making samples: fields gathered, decoded and transformed, place by place."""
+"""Making samples: fields gathered for many places at once, then decoded and transformed one by one."""
 
 from __future__ import annotations
 
-import inspect
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,56 +13,45 @@ from torch.utils.data import get_worker_info
 
 from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.shards.index import Ids
-from shardforge.stream.fields import MISSING_LABEL, Field, blank
+from shardforge.stream.augment import Numbers
+from shardforge.stream.decode import Reduce
+from shardforge.stream.fields import MISSING_LABEL, Field, Gathered, Member, blank
 from shardforge.stream.permute import key_of, words
+from shardforge.stream.pipeline import ImagePipeline, Step, generator_at
+from shardforge.stream.resizing import Image
 from shardforge.stream.tally import ErrorTally
 
 OnError = Literal["raise", "mask"]
 Sample = dict[str, Any]
-Callback = Callable[..., Any]
+Out = Callable[[tuple[int, int], Image], Image | None]
 
-_EXAMPLE = 2**63
+_EXAMPLE = 2**62
 """The place of the sample that missing rows are modelled on: none that an epoch has."""
 _EXAMPLES_TRIED = 100
 
 
 @dataclass(frozen=True)
-class Step:
-    """A callable of the user's (or ours) on the way of a sample, and whether it takes ``generator=``."""
+class Rows:
+    """The cheap part of some samples, computed for all of them at once.
 
-    call: Callback
-    generator: bool
+    Attributes:
+        ids: numbers of the samples in the split, int64 [n].
+        places: where they stand in the epoch's order, int64 [n]; −1 where a row is missing.
+        epoch: which.
+        columns: by field, what it gathered; of missing rows something meaningless.
+        numbers: what built-in transforms draw, float64 [n, draws].
+    """
 
-    @classmethod
-    def of(cls, call: Callback) -> Step:
-        if not callable(call):
-            raise UsageError(f"transform {call!r} cannot be called")
-        target = call.forward if isinstance(call, torch.nn.Module) else call
-        try:
-            return cls(call, "generator" in inspect.signature(target).parameters)
-        except (TypeError, ValueError):
-            return cls(call, False)
-
-    def __call__(self, value: Any, generator: np.random.Generator) -> Any:
-        return self.call(value, generator=generator) if self.generator else self.call(value)
-
-
-def steps_of(transform: Callback | Sequence[Callback] | None) -> tuple[Step, ...]:
-    """One transform or several, in order."""
-    if transform is None:
-        return ()
-    calls = transform if isinstance(transform, Sequence) else [transform]
-    return tuple(Step.of(call) for call in calls)
-
-
-def generator_at(seed: int, epoch: int, place: int) -> np.random.Generator:
-    """The generator of a place in the order: the same on any topology."""
-    key = np.array([int(key_of("augment", seed)), epoch], np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, 0, place], np.uint64)))
+    ids: Ids
+    places: Ids
+    epoch: int
+    columns: Mapping[str, Gathered]
+    numbers: Numbers
 
 
 class SampleMaker:
     """Makes the samples of one split. Pure but for errors counted: a sample depends on seed, epoch and place alone.
+    Threads may share one object.
 
     Args:
         fields: name → where it comes from.
@@ -72,6 +60,10 @@ class SampleMaker:
         seed: of the generators.
         on_error: ``raise``, or ``mask``: a sample that cannot be read counts as missing.
         tally: counts those.
+
+    Attributes:
+        fields: as given.
+        sample_steps: as given.
     """
 
     def __init__(
@@ -85,49 +77,59 @@ class SampleMaker:
     ) -> None:
         if on_error not in ("raise", "mask"):
             raise UsageError(f"on_error={on_error!r}", todo="Choose 'raise' or 'mask'.")
-        self._fields, self._image_steps, self._sample_steps = dict(fields), image_steps, sample_steps
+        self.fields, self.sample_steps = dict(fields), tuple(sample_steps)
+        self._pipeline = ImagePipeline(image_steps, seed)
         self._seed, self._on_error, self._tally = seed, on_error, tally
-        self._uses_globals = not all(step.generator for step in (*image_steps, *sample_steps))
 
-    def rows(self, ids: Ids, places: Ids, epoch: int) -> Iterator[Sample | None]:
-        """The samples ``ids`` (int64 [n]) that stand at ``places``; None where the place is −1 or the sample is bad.
+    @property
+    def uses_globals(self) -> bool:
+        """Whether a transform may draw from the global generators of Python, NumPy or torch."""
+        return self._pipeline.uses_globals or not all(step.generator for step in self.sample_steps)
+
+    def gather(self, ids: Ids, places: Ids, epoch: int) -> Rows:
+        """Prepares the samples ``ids`` (int64 [n]) that stand at ``places``; −1 for missing rows in both."""
+        real = np.maximum(ids, 0)
+        columns = {name: field.gather(real) for name, field in self.fields.items()}
+        return Rows(ids, places, epoch, columns, self._pipeline.numbers(epoch, places))
+
+    def make(self, rows: Rows, row: int, names: Sequence[str], out: Out | None = None) -> Sample | None:
+        """One sample with the fields ``names``, or None where it is missing or bad.
+
+        Args:
+            out: tells where the image belongs; see :meth:`ImagePipeline.run`.
 
         Raises:
-            DamagedError, StorageError: a sample cannot be read (``on_error="raise"``).
+            DamagedError, StorageError: the sample cannot be read (``on_error="raise"``).
         """
-        real = np.flatnonzero(places >= 0)
-        gathered = {name: field.gather(ids[real]) for name, field in self._fields.items()}
-        position = 0
-        for number, place in zip(ids.tolist(), places.tolist(), strict=True):
-            if place < 0:
-                yield None
-                continue
-            parts = {name: column[position] for name, column in gathered.items()}
-            position += 1
-            yield self._make_or_mask(number, place, epoch, parts)
-
-    def _make_or_mask(self, number: int, place: int, epoch: int, gathered: Mapping[str, Any]) -> Sample | None:
-        try:
-            values = {name: field.value(number, gathered[name]) for name, field in self._fields.items()}
-        except (DamagedError, StorageError) as error:
-            if self._on_error == "raise":
-                raise
-            worker = get_worker_info()
-            self._tally.add(0 if worker is None else worker.id, error.what, error)
+        place = int(rows.places[row])
+        if place < 0:
             return None
-        return self._transformed(values, place, epoch)
+        try:
+            return self._made(rows, row, place, names, out or _nowhere)
+        except _Unreadable as problem:
+            if self._on_error == "raise":
+                raise problem.error from None
+            worker = get_worker_info()
+            self._tally.add(0 if worker is None else worker.id, problem.error.what, problem.error)
+            return None
 
-    def _transformed(self, sample: Sample, place: int, epoch: int) -> Sample:
-        if not self._image_steps and not self._sample_steps:
-            return sample
-        generator = generator_at(self._seed, epoch, place)
+    def _made(self, rows: Rows, row: int, place: int, names: Sequence[str], out: Out) -> Sample:
         # In the training process itself the global generators belong to the trainer.
-        if self._uses_globals and get_worker_info() is not None:
-            self._seed_globals(place, epoch)
-        if "image" in sample:
-            for step in self._image_steps:
-                sample["image"] = step(sample["image"], generator)
-        for step in self._sample_steps:
+        if self.uses_globals and get_worker_info() is not None:
+            self._seed_globals(place, rows.epoch)
+        generator = _Once(self._seed, rows.epoch, place)
+        sample: Sample = {}
+        for name in names:
+            field, gathered = self.fields[name], rows.columns[name][row]
+            if name == "image" and isinstance(field, Member):
+                decode = _Decoder(field, int(rows.ids[row]), gathered, bool(self.sample_steps))
+                sample[name] = self._pipeline.run(decode, rows.numbers[row], generator, out)
+            else:
+                try:
+                    sample[name] = field.value(int(rows.ids[row]), gathered)
+                except (DamagedError, StorageError) as error:
+                    raise _Unreadable(error) from None
+        for step in self.sample_steps:
             sample = step(sample, generator)
             if not isinstance(sample, Mapping):
                 raise UsageError(f"transform_sample returned {type(sample).__name__}, not the sample's mapping")
@@ -146,21 +148,56 @@ class SampleMaker:
             DamagedError, StorageError: none of the first hundred can be read.
         """
         error: Exception | None = None
-        for number in ids[:_EXAMPLES_TRIED].tolist():
+        for number in ids[:_EXAMPLES_TRIED]:
             try:
-                values = {
-                    name: field.value(number, field.gather(np.array([number]))[0])
-                    for name, field in self._fields.items()
-                }
-            except (DamagedError, StorageError) as problem:
-                error = error or problem
+                rows = self.gather(np.array([number]), np.array([_EXAMPLE]), 0)
+                example = self._made(rows, 0, _EXAMPLE, tuple(self.fields), _nowhere)
+            except _Unreadable as problem:
+                error = error or problem.error
                 continue
-            example = self._transformed(values, _EXAMPLE, 0)
             return {name: self._blank(name, value) for name, value in example.items()}
         raise error or UsageError("there are no samples to read")
 
     def _blank(self, name: str, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return torch.full_like(value, MISSING_LABEL) if name == "label" else torch.zeros_like(value)
-        field = self._fields.get(name)
+        field = self.fields.get(name)
         return blank(value) if field is None else field.blank(value)
+
+
+class _Unreadable(Exception):
+    """A sample that cannot be read, told apart from whatever a transform may raise."""
+
+    def __init__(self, error: DamagedError | StorageError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class _Decoder:
+    """Decodes one image for :meth:`ImagePipeline.run`."""
+
+    def __init__(self, field: Member, number: int, extent: tuple[int, int, int], writable: bool) -> None:
+        self._field, self._number, self._extent, self._writable = field, number, extent, writable
+
+    def __call__(self, reduce: Reduce | None, writable: bool) -> Image:
+        try:
+            return self._field.decoded(self._number, self._extent, reduce, writable or self._writable)  # type: ignore[no-any-return]
+        except (DamagedError, StorageError) as error:
+            raise _Unreadable(error) from None
+
+
+class _Once:
+    """The generator of one place, made when first asked for."""
+
+    def __init__(self, seed: int, epoch: int, place: int) -> None:
+        self._key = seed, epoch, place
+        self._made: np.random.Generator | None = None
+
+    def __call__(self) -> np.random.Generator:
+        if self._made is None:
+            self._made = generator_at(*self._key)
+        return self._made
+
+
+def _nowhere(size: tuple[int, int], image: Image) -> None:
+    return None

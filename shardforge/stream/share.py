@@ -1,7 +1,9 @@
-"""Who gets which places: a pure function of N, batch size, rank and world size.
+"""Who gets which places: a pure function of N, batch size, rank, world size and the place where reading begins.
 
-Global batch t is the places [t·B·R, (t+1)·B·R) and place p belongs to rank p mod R, so that every rank takes equally
-many steps and the missing rows of the last batch spread evenly. A rank's step b is made by its worker b mod W.
+From place s on, global batch t is the places [s + t·B·R, s + (t+1)·B·R) and place p belongs to rank (p - s) mod R, so
+that every rank takes equally many steps and the missing rows of the last batch spread evenly. A whole epoch begins at
+s = 0; a resumed one where the last ended, whatever the numbers of ranks and rows were then. A rank's step b is made
+by its worker b mod W.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ class Share:
         rank, world: this rank of how many.
         tail: what happens to the last places, fewer than a global batch: ``mask`` (a step with missing rows) or
             ``drop``.
+        start: the first place that has not been handed over yet.
 
     Raises:
-        UsageError: nothing would be left, or the numbers make no sense.
+        UsageError: nothing of a whole epoch would be left, or the numbers make no sense.
     """
 
     places: int
@@ -37,6 +40,7 @@ class Share:
     rank: int
     world: int
     tail: Tail
+    start: int = 0
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -47,7 +51,10 @@ class Share:
             raise UsageError(f"tail={self.tail!r}", todo="Choose 'mask' or 'drop'.")
         if self.places < 1:
             raise UsageError("there are no samples to read")
-        if self.steps == 0:
+        if not 0 <= self.start <= self.places:
+            raise UsageError(f"place {self.start} of an epoch that has {self.places}")
+        # What is left of an epoch may be too little for a step; that of a whole one is a mistake.
+        if self.steps == 0 and self.start == 0:
             raise UsageError(
                 f"{self.places} samples are fewer than one global batch ({self.world} ranks × {self.batch}), "
                 "and tail='drop' would leave out all of them",
@@ -56,19 +63,23 @@ class Share:
 
     @property
     def steps(self) -> int:
-        """Steps per epoch, the same on every rank."""
-        whole, rest = divmod(self.places, self.batch * self.world)
+        """Steps from ``start`` to the end of the epoch, the same on every rank."""
+        whole, rest = divmod(self.places - self.start, self.batch * self.world)
         return whole + (1 if rest and self.tail == "mask" else 0)
 
     @property
     def dropped(self) -> int:
         """Samples that no rank gets."""
-        return max(0, self.places - self.steps * self.batch * self.world)
+        return self.places - self.position(self.steps)
+
+    def position(self, steps: int) -> int:
+        """How many places of the epoch are handed over after so many steps of every rank."""
+        return min(self.places, self.start + steps * self.batch * self.world)
 
     def rows(self, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The places of this rank in some steps, int64 [len(steps), batch]; −1 where a row is missing."""
         rows = np.arange(self.batch, dtype=np.int64)
-        places = (steps[:, None] * self.batch + rows) * self.world + self.rank
+        places = self.start + (steps[:, None] * self.batch + rows) * self.world + self.rank
         return np.where(places < self.places, places, -1)
 
     def steps_of(self, worker: int, workers: int) -> range:

@@ -62,7 +62,7 @@ def test_every_file_of_the_corpus_has_the_frames_of_its_header(corpus: Path) -> 
             except SampleError:
                 count(data)
                 continue
-            if header.format != "heif":
+            if header.format not in ("heif", "jxl"):
                 assert count(data).frames == header.frames, path
                 several += header.frames > 1
     assert several > 12

@@ -146,6 +146,12 @@ def test_several_missing_slices_are_counted() -> None:
     assert (found.missing, found.spacing_mm, found.words) == (3, 2.5, ("gaps",))
 
 
+@pytest.mark.parametrize("z", [(0, 1, 2, 3.4, 4.4), (0, 1, 2, 4.3, 5.3)])
+def test_distances_that_are_no_whole_multiples_are_no_missing_slices(z: tuple[float, ...]) -> None:
+    found = only(along_z(*z)).finding
+    assert (found.missing, found.words) == (0, ("irregular",))
+
+
 def test_a_slice_moved_within_its_plane_makes_a_stack_irregular() -> None:
     found = only(stack([(0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (5.0, 0.0, 2.0), (0.0, 0.0, 3.0)])).finding
     assert found.shift_mm == pytest.approx(5)

@@ -59,7 +59,7 @@ def test_bench_measures_who_is_there_and_reports_who_is_missing(tmp_path: Path) 
     assert "A run of shardforge lasts" in done.stdout
 
 
-def test_every_round_is_kept(tmp_path: Path) -> None:
+def test_every_run_is_kept(tmp_path: Path) -> None:
     options = argparse.Namespace(repeats=2, workers=1)
     kept: list[tuple[bool, int]] = []
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shardforge.errors import UsageError
-from shardforge.stream.augment import resize
-from shardforge.stream.sample import generator_at
+from shardforge.stream.pipeline import generator_at
+from shardforge.stream.resizing import resize
 from shardforge.transforms import CenterCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
 from tests.datasets import picture
 
@@ -25,7 +25,7 @@ def test_crops_have_the_size_asked_for(size: tuple[int, int], channels: int) -> 
 
 def test_crops_cover_the_range_of_areas_and_ratios() -> None:
     crop = RandomResizedCrop(8, scale=(0.1, 0.4), ratio=(0.5, 2))
-    boxes = np.array([crop._box(300, 300, generator_at(0, 0, place)) for place in range(3000)])
+    boxes = np.array([crop.box(300, 300, generator_at(0, 0, place).random(crop.draws)) for place in range(3000)])
     top, left, height, width = boxes.T
     share, ratio = height * width / 90_000, width / height
     assert 0.09 < share.min() < 0.12
@@ -42,7 +42,7 @@ def test_crops_cover_the_range_of_areas_and_ratios() -> None:
 
 @pytest.mark.parametrize(("shape", "box"), [((10, 100), (0, 43, 10, 13)), ((100, 10), (43, 0, 13, 10))])
 def test_a_picture_too_long_for_any_crop_gives_its_middle(shape: tuple[int, int], box: tuple[int, ...]) -> None:
-    assert RandomResizedCrop(8, scale=(1, 1))._box(*shape, generator_at(0, 0, 0)) == box
+    assert RandomResizedCrop(8, scale=(1, 1)).box(*shape, generator_at(0, 0, 0).random(40)) == box
 
 
 def test_a_flip_mirrors_left_and_right() -> None:

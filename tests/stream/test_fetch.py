@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from shardforge.errors import DamagedError, StorageError
-from shardforge.stream import fetch
 from shardforge.stream.fetch import ShardFiles
 
 
@@ -32,7 +31,7 @@ def test_views_hold_the_bytes_asked_for(files: ShardFiles, tmp_path: Path) -> No
 def test_only_a_bounded_number_of_shards_stays_open_and_old_views_stay_valid(
     files: ShardFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "OPEN_SHARDS", 2)
+    monkeypatch.setattr(files, "_limit", 2)
     views = [files.view(i, 0, 1000) for i in range(5)]
     assert len(files._maps) == 2
     assert [bytes(view) for view in views] == [bytes([i]) * 1000 for i in range(5)]

@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
+from shardforge.codecs import jxl
 from shardforge.codecs.isobmff import boxes
 from shardforge.codecs.jpeg_segments import APP0, APP14, JPEG_LS, SOS, Layout, frame_of, walk
-from shardforge.codecs.others import read_jxl_header
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
@@ -53,7 +53,7 @@ def read_codestream(stream: bytes) -> Codestream:
         if stream[:2] == b"\xff\x4f" or stream[4:8] == b"jP  ":
             return _j2k(stream)
         if stream[:2] == b"\xff\x0a" or stream[4:8] == b"JXL ":
-            header = read_jxl_header(stream)
+            header = jxl.read_header(stream)
             return Codestream("jxl", header.width, header.height)
     except (struct.error, IndexError):
         raise SampleError(Reason.TRUNCATED, "the codestream ends inside its header") from None

@@ -27,7 +27,8 @@ def rle_frame(stream: bytes, pixel_format: PixelFormat) -> tuple[NDArray[Any], s
     """The cells of a frame, of any width; 1-bit frames are packed, as native ones are.
 
     Returns:
-        [H, W] or [H, W, 3] before BitsStored is looked at, who decoded, and ``suspect`` where only pydicom could.
+        [H, W] or [H, W, 3] before BitsStored is looked at, who decoded, and ``suspect`` for segments of an odd
+        length, which only pydicom reads.
 
     Raises:
         SampleError: ``corrupt``.
@@ -36,14 +37,13 @@ def rle_frame(stream: bytes, pixel_format: PixelFormat) -> tuple[NDArray[Any], s
     _check_header(stream, pixel_format.samples * size)
     flags: tuple[Flag, ...] = ()
     decoder = f"imagecodecs {imagecodecs.__version__} dicomrle"
-    needed = count * size * pixel_format.samples
-    try:
-        content = _imagecodecs(stream, size)
-        spare = len(content) - needed
-        # A segment may end in a pad byte; among several it would shift those behind it.
-        if spare < 0 or (spare and pixel_format.samples * size > 1):
-            raise SampleError(Reason.CORRUPT, f"RLE decodes to {len(content)} bytes, {needed} are needed")
-    except SampleError:
+    needed, segments = count * size * pixel_format.samples, size * pixel_format.samples
+    content = _imagecodecs(stream, size)
+    spare = len(content) - needed
+    if not 0 <= spare <= segments:
+        raise SampleError(Reason.CORRUPT, f"RLE decodes to {len(content)} bytes, {needed} are needed")
+    if spare and segments > 1:
+        # Segments that end in a pad byte: it shifts what stands behind it.
         content, flags = pydicom_rle(stream, pixel_format), (Flag.SUSPECT,)
         decoder = f"pydicom {pydicom.__version__} rle"
     return arrange_planes(content, pixel_format), decoder, flags

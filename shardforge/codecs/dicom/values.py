@@ -13,6 +13,7 @@ from typing import cast
 
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.dataset import Dataset
+from pydicom.multival import MultiValue
 from pydicom.sequence import Sequence
 
 _BINARY = {
@@ -88,9 +89,19 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     return Numbers(values, None not in values and len(content) % size == 0, stated, True)
 
 
+def _element(dataset: Dataset, tag: int) -> RawDataElement | DataElement | None:
+    """As it was read, or as pydicom has converted it since."""
+    if tag not in dataset:
+        return None
+    # Without this, pydicom converts an element without a value, whatever its VR.
+    return dataset.get_item(tag, keep_deferred=True)
+
+
 def _converted(element: DataElement) -> Numbers:
     value = element.value
-    many = [value] if isinstance(value, str | int | float) else list(value or ())
+    if isinstance(value, bytes):
+        return _of_texts(value[:_LONGEST].decode("latin-1").split("\\"), element.VR)
+    many = list(value) if isinstance(value, MultiValue | list | tuple) else [] if value is None else [value]
     return _of_texts([str(item) for item in many], element.VR)
 
 
@@ -118,7 +129,7 @@ def text(dataset: Dataset, tag: int) -> str:
     if isinstance(value, bytes):
         value = value[:_LONGEST].decode("latin-1").split("\\")[0]
     elif not isinstance(value, str):
-        value = next(iter(value), "") if isinstance(value, list | tuple) else str(value)
+        value = next(iter(value), "") if isinstance(value, MultiValue | list | tuple) else str(value)
     return str(value).strip(" \0")
 
 
@@ -132,7 +143,7 @@ def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None
     value = element.value
     if isinstance(value, bytes):
         return value, True, element.VR
-    many = [value] if isinstance(value, int) else list(value or ())
+    many = list(value) if isinstance(value, MultiValue | list | tuple) else [] if value is None else [value]
     try:
         return struct.pack(f"<{len(many)}H", *(int(item) & 0xFFFF for item in many)), True, element.VR
     except (TypeError, ValueError):

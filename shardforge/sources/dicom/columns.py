@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from shardforge.dicom.allow_list import allowed_values
+from shardforge.dicom.day_offset import parse_date
 from shardforge.dicom.slices import SliceGroup
-from shardforge.sources.dicom import code_values as codes
+from shardforge.dicom.vocabulary import CODES
 from shardforge.sources.dicom.header import Header
 
 IDENTIFIERS: Final = ("dicom_patient", "dicom_study_uid", "dicom_series_uid", "dicom_sop_uid")
@@ -71,14 +73,14 @@ def item_columns(header: Header, group: SliceGroup | None = None, index: int | N
         "dicom_study_uid": header.study or None,
         "dicom_series_uid": header.series or None,
         "dicom_sop_uid": header.sop_instance or None,
-        "dicom_modality": codes.known(header.modality, codes.MODALITIES),
-        "dicom_body_part": codes.known(header.body_part, codes.BODY_PARTS),
-        "dicom_image_type": [word for value in header.image_type if (word := codes.known(value, codes.IMAGE_TYPES))],
-        "dicom_photometric": codes.known(header.photometric, codes.PHOTOMETRIC),
-        "dicom_transfer_syntax": codes.known_uid(header.transfer_syntax),
-        "dicom_laterality": codes.known(header.laterality, codes.LATERALITIES),
-        "dicom_view_position": codes.known(header.view_position, codes.VIEW_POSITIONS),
-        "dicom_presentation_intent": codes.known(header.presentation_intent, codes.PRESENTATION_INTENTS),
+        "dicom_modality": _word("Modality", header.modality),
+        "dicom_body_part": _word("BodyPartExamined", header.body_part),
+        "dicom_image_type": [word for value in header.image_type if (word := _word("ImageType", value))],
+        "dicom_photometric": _word("PhotometricInterpretation", header.photometric),
+        "dicom_transfer_syntax": allowed_values("TransferSyntaxUID", [header.transfer_syntax])[0],
+        "dicom_laterality": _word("Laterality", header.laterality),
+        "dicom_view_position": _word("ViewPosition", header.view_position),
+        "dicom_presentation_intent": _word("PresentationIntentType", header.presentation_intent),
         "dicom_slice_index": index,
         "dicom_slice_count": None if finding is None else finding.n_slices,
         "dicom_slice_position_mm": None if distances is None or index is None else distances[index],
@@ -93,7 +95,19 @@ def item_columns(header: Header, group: SliceGroup | None = None, index: int | N
         **{f"dicom_{name}": getattr(header.acquisition, name) for name in _NUMERICS},
         "dicom_manufacturer": header.acquisition.manufacturer or None,
         "dicom_model": header.acquisition.model or None,
-        "dicom_study_date": codes.iso_date(header.study_date),
-        "dicom_series_date": codes.iso_date(header.series_date),
-        "dicom_acquisition_date": codes.iso_date(header.acquisition_date),
+        "dicom_study_date": _iso_date(header.study_date),
+        "dicom_series_date": _iso_date(header.series_date),
+        "dicom_acquisition_date": _iso_date(header.acquisition_date),
     }
+
+
+def _word(keyword: str, value: str) -> str | None:
+    """A code as it stands there, in upper case, if it is a known word; None for text of any other kind."""
+    word = value.upper()
+    spelt = word.replace(" ", "_")
+    return word if {spelt, spelt.replace("_", "")} & CODES[keyword] else None
+
+
+def _iso_date(text: str) -> str | None:
+    found = parse_date(text)
+    return None if found is None else found.isoformat()

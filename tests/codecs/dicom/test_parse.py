@@ -14,19 +14,13 @@ import pytest
 from shardforge.codecs.dicom.parse import Parsed, parse_dicom
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
+from tests.codecs.dicom.dicom_files import explicit, meta
 
 ROWS, SOP_CLASS = 0x00280010, 0x00080016
 LIMIT = 1 << 24
 
 
-def explicit(tag: int, vr: str, value: bytes, length: int | None = None) -> bytes:
-    size = len(value) if length is None else length
-    head = struct.pack("<HH", tag >> 16, tag & 0xFFFF) + vr.encode()
-    long = vr in ("OB", "OW", "SQ", "UN", "UT")
-    return head + (struct.pack("<HI", 0, size) if long else struct.pack("<H", size)) + value
-
-
-META = bytes(128) + b"DICM" + explicit(0x00020010, "UI", b"1.2.840.10008.1.2.1\0")
+META = meta()
 CT = explicit(SOP_CLASS, "UI", b"1.2.840.10008.5.1.4.1.1.2\0")
 IMAGE = CT + explicit(ROWS, "US", b"\2\0") + explicit(0x00280011, "US", b"\2\0")
 
@@ -72,6 +66,13 @@ def test_a_header_longer_than_the_first_read_is_followed_to_its_end() -> None:
         assert parsed.dataset.Rows == 2
         assert parsed.pixels is not None
         assert parsed.pixels.start == len(data) - 8
+
+
+@pytest.mark.parametrize("tags", [None, [ROWS]])
+def test_long_file_meta_information_is_read_through(tags: list[int] | None) -> None:
+    private = explicit(0x00020102, "OB", bytes(50_000))
+    parsed = parse(META + private + IMAGE + explicit(0x7FE00010, "OW", bytes(8)), tags)
+    assert parsed.dataset.Rows == 2
 
 
 def test_a_length_beyond_the_file_is_never_asked_for() -> None:
@@ -135,8 +136,7 @@ def test_what_is_no_dicom_file_is_told_apart() -> None:
 
 def _deflated(dataset: bytes) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    meta = bytes(128) + b"DICM" + explicit(0x00020010, "UI", b"1.2.840.10008.1.2.1.99")
-    return meta + packer.compress(dataset) + packer.flush()
+    return meta("1.2.840.10008.1.2.1.99") + packer.compress(dataset) + packer.flush()
 
 
 def test_a_deflated_dataset_is_inflated_within_its_limit() -> None:

@@ -1,0 +1,72 @@
+"""Making batches in threads, ahead of the one that is asked for, and handing them over in order."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from shardforge.errors import UsageError
+from shardforge.machine import inspect_machine
+from shardforge.stream.batches import BatchJob, Content
+
+_PARTS_PER_THREAD = 4
+_LEAST_ROWS = 4
+_MOST = 32
+
+
+def in_order(
+    jobs: Iterator[BatchJob], pool: ThreadPoolExecutor, threads: int, ahead: int
+) -> Generator[Content, None, None]:
+    """The batches of ``jobs``, in their order.
+
+    While the caller works with one, up to ``ahead`` others are made. When the generator is closed, or a batch raises,
+    it waits for what has begun and forgets the rest: nothing is written any more after that.
+
+    Raises:
+        Whatever the making of a batch raises, when its turn has come.
+    """
+    waiting: deque[tuple[BatchJob, list[Future[None]]]] = deque()
+    try:
+        while True:
+            while len(waiting) <= ahead and (job := next(jobs, None)) is not None:
+                waiting.append((job, _submit(job, pool, threads)))
+            # Nothing here may keep a batch alive once it is handed over: its memory is used again.
+            job = None
+            if not waiting:
+                return
+            for part in waiting[0][1]:
+                part.result()
+            yield waiting.popleft()[0].content
+    finally:
+        begun = [part for _, parts in waiting for part in parts if not part.cancel()]
+        wait(begun)
+
+
+def _submit(job: BatchJob, pool: ThreadPoolExecutor, threads: int) -> list[Future[None]]:
+    rows = max(_LEAST_ROWS, -(-job.size // (_PARTS_PER_THREAD * threads)))
+    return [pool.submit(job.make, first, min(first + rows, job.size)) for first in range(0, job.size, rows)]
+
+
+def choose_threads(threads: int | None, workers: int) -> int:
+    """How many threads make batches in each process: as given, or the processors that this process may use, shared
+    with the other training processes of this machine (LOCAL_WORLD_SIZE, as torchrun sets it) and the workers.
+
+    Raises:
+        UsageError: the number makes no sense.
+    """
+    if threads is not None:
+        if threads < 1:
+            raise UsageError(f"threads={threads}: at least 1")
+        return int(threads)
+    machine = inspect_machine()
+    processors = machine.cpus if machine.cpu_quota is None else min(machine.cpus, int(machine.cpu_quota))
+    beside = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    ranks = int(beside) if beside.isdecimal() else 1
+    return max(1, min(_MOST, processors // (max(1, ranks) * max(1, workers))))
+
+
+def make_pool(threads: int) -> ThreadPoolExecutor:
+    """Idle threads end with the pool, and with the process."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="shardforge")
