@@ -58,7 +58,10 @@ class Numbers:
 
 
 def _element(dataset: Dataset, tag: int) -> DataElement | RawDataElement | None:
-    """An element as it was parsed, without the tag object that pydicom's own access makes of the number each time."""
+    """An element as it was read, or as pydicom has converted it since.
+
+    pydicom's own access makes a tag object of the number each time, and converts elements without a value.
+    """
     return cast(dict[int, DataElement | RawDataElement], dataset._dict).get(tag)
 
 
@@ -87,14 +90,6 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     read = struct.unpack(f"{order}{count}{code}", content[: count * size])
     values = tuple(value if math.isfinite(value) else None for value in read)
     return Numbers(values, None not in values and len(content) % size == 0, stated, True)
-
-
-def _element(dataset: Dataset, tag: int) -> RawDataElement | DataElement | None:
-    """As it was read, or as pydicom has converted it since."""
-    if tag not in dataset:
-        return None
-    # Without this, pydicom converts an element without a value, whatever its VR.
-    return dataset.get_item(tag, keep_deferred=True)
 
 
 def _converted(element: DataElement) -> Numbers:
