@@ -44,7 +44,7 @@ PEERS: dict[str, tuple[str, ...]] = {
     "simpleitk": ("SimpleITK", "numpy", "pillow"),
 }
 """Contender → what pip installs for it."""
-CONTENDERS = ("shardforge", "bound", *PEERS)
+CONTENDERS = ("shardforge", "bound", "bound_malloc", *PEERS)
 READERS = ("scan", "parse", "grouped")
 """Contenders of the header pass."""
 HEADERS = "headers"

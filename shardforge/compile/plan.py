@@ -28,7 +28,7 @@ from shardforge.compile.planned_item import PlannedShard
 from shardforge.compile.split import freeze, hash_split, keyed_hash, stratified_split
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
-from shardforge.shards.catalogue import FILTERS, Reason
+from shardforge.shards.catalogue import FILTERS, SKIPS, Reason
 from shardforge.shards.layout import shard_name
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo, Manifest
 from shardforge.shards.metadata import label_types, own_columns
@@ -114,7 +114,10 @@ def draft(
     order = _order(items, splits, recipe)
     keys, key_problems = assign_keys(items, order, recipe, fields, excluded)
     required = required_fields(fields, recipe, labelling.info)
-    firm = [Reason.FILTERED_WHERE if out else item.problem for item, out in zip(items, excluded, strict=True)]
+    firm = [
+        Reason.FILTERED_WHERE if out and item.problem not in SKIPS else item.problem
+        for item, out in zip(items, excluded, strict=True)
+    ]
     problems = [
         own or key_problem or label_problem or missing_field(item, required)
         for item, own, key_problem, label_problem in zip(items, firm, key_problems, labelling.problems, strict=True)

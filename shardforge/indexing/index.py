@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardforge.codecs.limits import Limits
-from shardforge.errors import UsageError
+from shardforge.errors import StorageError, UsageError
 from shardforge.indexing.pixel_counts import PixelCounts
 from shardforge.indexing.place import WORK, clear_earlier, earlier_index, is_current, link_tars, refuse_clashes
-from shardforge.indexing.report import IndexReport, SplitIndexed
+from shardforge.indexing.report import IndexReport, report_of
 from shardforge.indexing.rows import keys, shard_rows
 from shardforge.indexing.shape import Shape, find_shape
 from shardforge.indexing.survey import Survey, read_survey, survey
@@ -78,12 +78,15 @@ def index(
         "classes": None if classes is None else list(classes),
         "stats": stats,
     }
+    if folder.resolve() in target.resolve().parents:
+        what = "lies inside the folder of the tars, where its links to them would be taken for more tars"
+        raise UsageError(what, where=target, todo="Choose another folder for --out.")
     kinds, found = check_kinds(sidecars), find_tars(folder, split)
     try:
         earlier = earlier_index(target)
         if earlier is not None and is_current(target, earlier, found.tars, recipe):
             write_sidecars(target, earlier, kinds)
-            return _report("up to date", target, earlier, (), found.notes, None)
+            return report_of("up to date", target, earlier, (), found.notes, None)
         lock = FolderLock(target)
         try:
             refuse_clashes(target, folder, found.tars)
@@ -93,7 +96,11 @@ def index(
         finally:
             lock.release()
     except OSError as error:
-        raise explain(error, target) from None
+        problem = explain(error, target)
+        if out is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            todo = "Use --out to write the index into another folder."
+            raise StorageError(problem.what, where=problem.where, todo=todo) from None
+        raise problem from None
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ class _Run:
         ).with_fingerprint()
         write_durably(self.out / layout.MANIFEST, manifest.to_json())
         shutil.rmtree(work, ignore_errors=True)
-        return _report("indexed", self.out, manifest, surveys, (*self.notes, *notes), shape, self.tars)
+        return report_of("indexed", self.out, manifest, surveys, (*self.notes, *notes), shape, self.tars)
 
     def _survey(self, tar: FoundTar, label: str | None) -> Survey:
         """Looks at a tar, or takes what an interrupted run has seen of it."""
@@ -228,36 +235,3 @@ def _prefixed(tars: Sequence[FoundTar], surveys: Sequence[Survey]) -> tuple[bool
             if key_hash(key) in suspects:
                 first[key] = tar.name
     return False, []
-
-
-def _report(
-    status: Any,
-    out: Path,
-    manifest: Manifest,
-    surveys: Sequence[Survey],
-    notes: Sequence[str],
-    shape: Shape | None,
-    tars: Sequence[FoundTar] = (),
-) -> IndexReport:
-    reasons: Counter[str] = Counter()
-    for split in manifest.splits.values():
-        for shard in split.shards if split.failed else ():
-            reasons.update(
-                metadata.read(layout.parquet_path(out, shard.name), ["reason"])["reason"].drop_null().to_pylist()
-            )
-    kind, classes = manifest.label.kind, len(manifest.classes)
-    return IndexReport(
-        status=status,
-        out=str(out),
-        splits={
-            name: SplitIndexed(info.samples, info.failed, len(info.shards), info.bytes)
-            for name, info in manifest.splits.items()
-        },
-        fields={name: info.kind + "?" * info.optional for name, info in manifest.fields.items()},
-        labels=f"{kind}, {classes:,} classes" if classes else kind,
-        reasons=dict(reasons.most_common()),
-        damage={f"{tar.name}.tar": seen.damage[0] for tar, seen in zip(tars, surveys, strict=False) if seen.damage},
-        skipped=dict(sum((Counter(seen.skipped) for seen in surveys), Counter[str]()).most_common()),
-        left_out={} if shape is None else shape.left_out,
-        notes=tuple(notes),
-    )

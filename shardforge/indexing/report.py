@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from shardforge.indexing.shape import Shape
+from shardforge.indexing.survey import Survey
+from shardforge.indexing.tars import FoundTar
+from shardforge.shards import layout, metadata
+from shardforge.shards.manifest import Manifest
 from shardforge.text import plain, size
 
 _TOLD = 10
@@ -88,6 +96,44 @@ class IndexReport:
         if self.skipped:
             told.append(f"note: skipped: {_counts(self.skipped)}")
         return [*told, *(f"note: {plain(note)}" for note in self.notes)]
+
+
+def report_of(
+    status: Literal["indexed", "up to date"],
+    out: Path,
+    manifest: Manifest,
+    surveys: Sequence[Survey],
+    notes: Sequence[str],
+    shape: Shape | None,
+    tars: Sequence[FoundTar] = (),
+) -> IndexReport:
+    """The report on a dataset that has been written.
+
+    Args:
+        surveys, shape, tars: what was seen on the way, in the same order; empty and None if nothing was read.
+    """
+    reasons: Counter[str] = Counter()
+    for split in manifest.splits.values():
+        for shard in split.shards if split.failed else ():
+            reasons.update(
+                metadata.read(layout.parquet_path(out, shard.name), ["reason"])["reason"].drop_null().to_pylist()
+            )
+    kind, classes = manifest.label.kind, len(manifest.classes)
+    return IndexReport(
+        status=status,
+        out=str(out),
+        splits={
+            name: SplitIndexed(info.samples, info.failed, len(info.shards), info.bytes)
+            for name, info in manifest.splits.items()
+        },
+        fields={name: info.kind + "?" * info.optional for name, info in manifest.fields.items()},
+        labels=f"{kind}, {classes:,} classes" if classes else kind,
+        reasons=dict(reasons.most_common()),
+        damage={f"{tar.name}.tar": seen.damage[0] for tar, seen in zip(tars, surveys, strict=False) if seen.damage},
+        skipped=dict(sum((Counter(seen.skipped) for seen in surveys), Counter[str]()).most_common()),
+        left_out={} if shape is None else shape.left_out,
+        notes=tuple(notes),
+    )
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -26,6 +26,7 @@ from shardforge.inspect.summary import summarise
 from shardforge.shards.manifest import Manifest
 from shardforge.shards.verify import verify
 from shardforge.stream.dataset import ShardDataset
+from shardforge.stream.loader import ShardLoader
 from shardforge.stream.reader import open_dataset
 from tests.datasets import encode, make_dataset, mask, picture
 from tests.foreign_tars import sample, samples, write_tar
@@ -135,6 +136,23 @@ def test_another_folder_takes_the_index_where_the_tars_may_not_be_touched(plain:
     assert len(read_all(out)) == 12
     assert verify(out).sound
     assert index(tars, out, quiet=True).status == "up to date"
+
+
+def test_an_index_inside_the_folder_of_the_tars_is_refused(plain: Path) -> None:
+    with pytest.raises(UsageError, match="would be taken for more tars"):
+        index(plain, plain / "index", quiet=True)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_ranks_and_workers_of_the_loader_share_indexed_tars_exactly_once(plain: Path, method: Any) -> None:
+    index(plain, quiet=True)
+    given: list[str] = []
+    for rank in range(2):
+        options: Any = {"rank": rank, "world_size": 2, "workers": 2, "context": method, "tail": "mask"}
+        with ShardLoader(plain, batch_size=2, fields=("image", "key"), **options) as loader:
+            assert len(loader) == 3
+            given += [key for batch in loader for key in batch["key"]]
+    assert sorted(given) == [f"{number:04d}" for number in range(12)]
 
 
 def test_interruptions_cost_only_the_tar_in_the_works(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:

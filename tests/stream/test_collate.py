@@ -16,6 +16,8 @@ from shardforge.stream.loader import ShardLoader
 from shardforge.transforms import PadCollate
 from tests.datasets import make_dataset, picture
 
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+
 
 def sides(number: int) -> tuple[int, int]:
     return 20 + number, 40 - number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import threading
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from shardforge.stream.loader import ShardLoader
 from shardforge.stream.threads import choose_threads
 from shardforge.transforms import CenterCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
 from tests.datasets import make_dataset
+
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 
 
 def ours() -> list[str]:
@@ -68,6 +71,20 @@ def test_an_error_comes_in_the_place_of_its_batch(tmp_path: Path) -> None:
     assert loader.state_dict()["position"] == 8
     loader.close()
     assert not ours()
+
+
+def noise(image: np.ndarray) -> np.ndarray:
+    return np.array([random.random(), np.random.random(), torch.rand(()).item()])
+
+
+def test_draws_from_global_generators_are_the_same_for_any_number_of_workers(plain: Path) -> None:
+    found = []
+    for workers in (1, 3):
+        with ShardLoader(plain, "train", 4, workers=workers, transform=noise) as loader:
+            assert loader.threads == 1
+            found.append(torch.cat([batch["image"] for batch in loader]))
+    assert torch.equal(found[0], found[1])
+    assert len(torch.unique(found[0])) == 120
 
 
 def test_batches_stay_as_they_were_handed_over(plain: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +48,11 @@ def sources(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.dcm"))
 
 
-def pooled(make: Callable[..., Any], source: Path, workers: int, *arguments: object) -> list[Any]:
-    """What ``make(path, *arguments)`` returns of each file, from a pool of processes."""
-    import multiprocessing
-    from functools import partial
-
-    with multiprocessing.Pool(workers) as pool:
+def pooled(
+    make: Callable[..., Any], source: Path, workers: int, *arguments: object, start: str | None = None
+) -> list[Any]:
+    """What ``make(path, *arguments)`` returns of each file, from a pool of processes; ``start`` is how they start."""
+    with multiprocessing.get_context(start).Pool(workers) as pool:
         return pool.map(partial(_spread, make, arguments), sources(source), 4)
 
 

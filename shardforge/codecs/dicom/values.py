@@ -9,6 +9,7 @@ import math
 import re
 import struct
 from dataclasses import dataclass
+from typing import cast
 
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.dataset import Dataset
@@ -54,6 +55,11 @@ class Numbers:
         """Exactly so many values, or None."""
         values = tuple(value for value in self.values if value is not None)
         return values if len(values) == count == len(self.values) else None
+
+
+def _element(dataset: Dataset, tag: int) -> DataElement | RawDataElement | None:
+    """An element as it was parsed, without the tag object that pydicom's own access makes of the number each time."""
+    return cast(dict[int, DataElement | RawDataElement], dataset._dict).get(tag)
 
 
 def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
@@ -146,7 +152,7 @@ def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None
 
 def items(dataset: Dataset, tag: int) -> list[Dataset]:
     """The items of a sequence; none where it is absent or cannot be read."""
-    if tag not in dataset:
+    if _element(dataset, tag) is None:
         return []
     try:
         value = dataset[tag].value

@@ -26,8 +26,8 @@ _TOTAL = "bytes"
 _tables: dict[tuple[float, float], NDArray[np.uint8]] = {}
 
 
-def build(source: Path, out: Path, workers: int, task: Task) -> None:
-    (out / _TOTAL).write_text(str(sum(pooled(_size, source, workers, task))))
+def build(source: Path, out: Path, workers: int, task: Task, *, start: str | None = None) -> None:
+    (out / _TOTAL).write_text(str(sum(pooled(_size, source, workers, task, start=start))))
 
 
 def stored(source: Path, out: Path, task: Task) -> dict[str, bytes]:
