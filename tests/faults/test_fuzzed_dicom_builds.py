@@ -43,16 +43,27 @@ def mutated(data: bytes, other: bytes, draw: np.random.Generator) -> bytes:
     return bytes(broken)
 
 
+def with_instance(data: bytes, number: int) -> bytes:
+    """With another SOP instance UID of the same length: copies of one instance would be filtered unread."""
+    at = data.find(b"\x08\0\x18\0")
+    if at < 0:
+        return data
+    start, size = (at + 8, data[at + 6]) if data[at + 4 : at + 6] == b"UI" else (at + 8, data[at + 4])
+    uid = f"1.2.3.{number:05d}.9".encode()[:size].ljust(size, b"9")
+    return data[:start] + uid + data[start + size :]
+
+
 @pytest.mark.parametrize("count", [300, pytest.param(4000, marks=pytest.mark.long)])
 def test_every_damaged_file_ends_as_rows(corpus: Path, tmp_path: Path, count: int) -> None:
     draw = np.random.default_rng(23 + count)
     files = sorted(path for path in (corpus / "dicom").rglob("*") if path.is_file())
+    # Some stay copies of one instance, to which segmentations refer.
     contents = [path.read_bytes() for path in files if 0 < path.stat().st_size <= _LARGEST]
     raw = tmp_path / "raw"
     raw.mkdir()
     for i in range(count):
         one, two = (contents[int(draw.integers(len(contents)))] for _ in range(2))
-        (raw / f"{i:05d}").write_bytes(mutated(one, two, draw))
+        (raw / f"{i:05d}").write_bytes(mutated(with_instance(one, i) if i % 4 else one, two, draw))
     report = shardforge.build(
         raw, tmp_path / "out", kind="dicom", format="png", size=32, max_errors="100%", shard_samples=500,
         burned_in="keep", identifiers="keep", quiet=True,

@@ -283,3 +283,15 @@ def test_a_segmentation_is_the_mask_of_its_slices(corpus: Path, tmp_path: Path, 
     without = build(tmp_path / "raw", tmp_path / "none", key_file, segmentations=False, **options)
     assert len(without) == 4
     assert "mask.png_size" not in without[0]
+
+
+def test_a_header_that_cannot_be_read_costs_no_worker(corpus: Path, tmp_path: Path, key_file: Path) -> None:
+    shutil.copytree(corpus / "dicom" / "patients" / "77654033" / "CT2", tmp_path / "raw")
+    shutil.copy(corpus / "dicom" / "seg" / "seg_image_ct_binary.dcm", tmp_path / "raw" / "seg")
+    broken = tmp_path / "raw" / "17136"
+    data = broken.read_bytes()
+    # FrameOfReferenceUID, which masks are placed by, with a value representation that there is none of.
+    assert b"\x20\0\x52\0UI" in data
+    broken.write_bytes(data.replace(b"\x20\0\x52\0UI", b"\x20\0\x52\0Ui"))
+    rows = build(tmp_path / "raw", tmp_path / "out", key_file, identifiers="keep")
+    assert [row["status"] for row in rows] == ["success"] * 4
