@@ -58,7 +58,7 @@ def test_a_second_decoder_finds_a_single_wrong_value(corpus: Path, name: str, se
 
 
 def test_whole_frames_are_checked_where_the_last_is_missing(corpus: Path) -> None:
-    file = read(corpus, "broken/made_missing_frame.dcm")
+    file = read(corpus, "dicom/broken/made_missing_frame.dcm")
     for number in range(3):
         assert (cross_check(file, number, decode_frame(file, number)) or "").startswith("pydicom")
     with pytest.raises(SampleError, match="frame 3 ends at"):
