@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from shardforge.dicom_flags import dicom_flags
+from shardforge.build_flags import build_flags
 from shardforge.errors import ShardforgeError
 
 P = ParamSpec("P")
@@ -95,50 +95,7 @@ def main() -> None:
 @main.command(short_help="Compile a folder of raw files into shards.")
 @click.argument("src")
 @click.argument("out")
-@click.option("--recipe", metavar="FILE|NAME", help="A YAML file, or the name of a ready recipe.")
-@click.option("--size", metavar="N|WxH", help="Target size in pixels.  [256]")
-@click.option("--resize", metavar="MODE", help="shortest, longest, exact, pad or none.  [shortest]")
-@click.option("--resampler", metavar="FILTER", help="lanczos, bicubic, bilinear or box, antialiased.  [lanczos]")
-@click.option("--enlarge", is_flag=True, default=None, help="Allow images to grow.")
-@click.option("--kind", metavar="KIND", help="images or dicom.  [what most files are]")
-@click.option("--channels", type=int, metavar="1|3", help="Grey or RGB.  [3; DICOM: one per window]")
-@click.option("--format", metavar="FORMAT", help="jpg, png, webp, npy or keep.  [jpg]")
-@click.option("--reencode", metavar="WHEN", help="auto, always or never: files that could stay as they are.  [auto]")
-@click.option("--quality", type=int, metavar="N", help="Of jpg and webp, 1 to 100.  [95]")
-@click.option("--subsampling", metavar="420|444", help="Of jpg.  [420]")
-@click.option("--depth", type=int, metavar="8|16", help="Bits per stored sample; 16 with png or npy.  [8]")
-@click.option("--frames", metavar="POLICY", help="Of several frames or pages: first, all or reject.  [first]")
-@click.option("--strict", is_flag=True, help="Fail suspect files instead of keeping them, flagged.")
-@click.option("--keep-suspect", is_flag=True, help="Keep JPEGs with damaged data, flagged, if no part is missing.")
-@click.option("--table", metavar="FILE", help="A csv, tsv, parquet or jsonl file that lists the items.")
-@click.option("--path", metavar="COLUMN", help="The table's column of paths.")
-@click.option("--label", metavar="COLUMN", multiple=True, help="The table's column of labels; may be repeated.")
-@click.option("--label-kind", metavar="KIND", help="class, multi, number or none.  [auto]")
-@click.option("--label-separator", metavar="TEXT", help="Between several classes in one cell.")
-@click.option("--caption", metavar="COLUMN", help="The table's column of captions.")
-@click.option("--mask", metavar="COLUMN", help="The table's column of mask files.")
-@click.option("--boxes", metavar="COLUMN:FORMAT", help="Boxes as xyxy, xywh or cxcywh, such as bbox:xywh.")
-@click.option("--keypoints", metavar="COLUMN:FORMAT", help="Points as xy or xyv, such as points:xyv.")
-@click.option("--min-side", type=int, metavar="N", help="Filter images whose shorter side has fewer pixels.")
-@click.option("--max-side", type=int, metavar="N", help="Filter images whose longer side has more pixels.")
-@click.option("--where", metavar="EXPR", help='Keep only rows for which this is true, such as "age >= 18".')
-@click.option("--dedup", metavar="HOW", help="none, or bytes: identical files stay in one split.  [none]")
-@click.option("--duplicates", metavar="WHAT", help="Of identical files keep all, or the first.  [keep]")
-@click.option("--group", metavar="COLUMN", help="The column whose equal values stay in one split (a patient, say).")
-@click.option("--split", metavar="SHARES", help="Such as train=0.9,val=0.1.  [all in train]")
-@click.option("--split-by", metavar="HOW", help="source, hash or stratified.  [source, or else hash]")
-@click.option("--split-column", metavar="COLUMN", help="The table's column of splits.")
-@click.option("--split-from", metavar="DATASET", help="Keep the assignment of a dataset split by stratified.")
-@click.option("--shard-size", metavar="BYTES", help="Target size of a shard.  [256MiB]")
-@click.option("--shard-samples", type=int, metavar="N", help="At most so many items per shard.  [10000]")
-@click.option("--no-shuffle", "shuffle", flag_value=False, type=bool, default=None, help="Keep the sorted order.")
-@click.option("--seed", type=int, metavar="N", help="Of splitting and shuffling.  [0]")
-@click.option("--keys", metavar="HOW", help="index, stem or column:NAME.  [index]")
-@click.option("--follow-symlinks", is_flag=True, default=None, help="Follow links that leave SRC.")
-@dicom_flags
-@click.option("--workers", type=int, metavar="N", help="Processes.  [one per processor]")
-@click.option("--max-errors", metavar="N|P%", help="Stop beyond so many failures.  [beyond 1% and 10]")
-@click.option("--overwrite", is_flag=True, default=None, help="Remove what an earlier build left in OUT, start anew.")
+@build_flags
 @click.option("--dry-run", is_flag=True, help="Print the plan, write nothing.")
 @_sidecars
 @_json
