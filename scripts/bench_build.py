@@ -31,10 +31,10 @@ if str(ROOT) not in sys.path:
 
 from scripts.bench.arguments import names_of, positive, python_for  # noqa: E402
 from scripts.bench.environments import PEERS, MissingError, python_of  # noqa: E402
+from scripts.bench.launch import launch  # noqa: E402
 from scripts.bench.pictures import DISTINCT, composed, own  # noqa: E402
-from scripts.bench.process import answer_of  # noqa: E402
 from scripts.bench.quality import judge  # noqa: E402
-from scripts.bench.table import REFERENCE, Result, Run, table  # noqa: E402
+from scripts.bench.table import REFERENCE, Result, table  # noqa: E402
 from scripts.bench.work import sources  # noqa: E402
 
 OWN = ("shardforge", "bound", "bound_malloc", "bound_full")
@@ -141,7 +141,8 @@ def measure(
                     out, stored = Path(folder, "out"), Path(folder, "stored")
                     out.mkdir()
                     stored.mkdir()
-                    run = _run(name, python, few if turn == 0 else pictures, out, options.workers, stored)
+                    chosen = few if turn == 0 else pictures
+                    run = launch(python, "scripts.bench.child", [name, chosen, out, options.workers, stored])
                     if turn == 0:
                         result.start = run
                     else:
@@ -151,10 +152,6 @@ def measure(
                 result.missing, result.runs = str(error), []
             keep(results)
     return results
-
-
-def _run(name: str, python: Path, pictures: Path, out: Path, workers: int, stored: Path) -> Run:
-    return Run(**answer_of(python, "scripts.bench.child", name, pictures, out, workers, stored))
 
 
 def _print(

@@ -28,8 +28,8 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from scripts.bench.arguments import names_of, positive, python_for  # noqa: E402
-from scripts.bench.environments import MissingError, python_of  # noqa: E402
-from scripts.bench.process import answer_of  # noqa: E402
+from scripts.bench.environments import READERS, MissingError, python_of  # noqa: E402
+from scripts.bench.launch import answer_of  # noqa: E402
 from scripts.bench.reading.contestants import CONTENDERS, PEERS, Payload  # noqa: E402
 from scripts.bench.reading.prepare import SMALL, arrays, pictures, some, written  # noqa: E402
 from scripts.bench.reading.table import Result, extras_table, table  # noqa: E402
@@ -144,7 +144,7 @@ def starting(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, f
         print(f"{name}: first batch of {shards} shards", file=sys.stderr, flush=True)
         runs = [_read(python, name, data, options.workers, 0)["first"] for _ in range(options.repeats)]
         found[f"{CONTENDERS[name].title}: first batch of {shards:,} shards"] = {"s": sorted(runs)[len(runs) // 2]}
-    runs = [answer_of(python, CHILD, "resume", data, options.workers)["resume"] for _ in range(options.repeats)]
+    runs = [answer_of(python, CHILD, ["resume", data, options.workers])["resume"] for _ in range(options.repeats)]
     title = f"{CONTENDERS['shardforge'].title}: next batch after resuming in the middle of an epoch"
     return found | {title: {"s": sorted(runs)[len(runs) // 2]}}
 
@@ -156,7 +156,8 @@ def growing(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, fl
     for name in _own(options):
         print(f"{name}: {options.epochs} epochs", file=sys.stderr, flush=True)
         module = CONTENDERS[name].module
-        grown = answer_of(python, CHILD, "grow", module, name, data, options.workers, options.epochs)["growth"]
+        words = ["grow", module, name, data, options.workers, options.epochs]
+        grown = answer_of(python, CHILD, words)["growth"]
         found[f"{CONTENDERS[name].title}: growth in {options.epochs} epochs"] = {"MB": grown / 1e6}
     return found
 
@@ -171,7 +172,7 @@ def _python(options: argparse.Namespace, name: str) -> Path:
     if peer is None:
         return Path(sys.executable)
     given: Path | None = options.python.get(peer)
-    return given or python_of(peer, options.cache, reading=True)
+    return given or python_of(f"reading-{peer}", options.cache, READERS)
 
 
 def _read(python: Path, name: str, data: Path, workers: int, seconds: int) -> dict[str, float]:
@@ -181,7 +182,7 @@ def _read(python: Path, name: str, data: Path, workers: int, seconds: int) -> di
             with open(path, "rb") as file:
                 while file.read(1 << 24):
                     pass
-    return answer_of(python, CHILD, "read", CONTENDERS[name].module, name, data, workers, seconds)
+    return answer_of(python, CHILD, ["read", CONTENDERS[name].module, name, data, workers, seconds])
 
 
 def _print(options: argparse.Namespace, results: Mapping[str, Result]) -> None:

@@ -15,15 +15,18 @@ from shardforge.errors import (
 
 if TYPE_CHECKING:
     from shardforge.compile.build import build
+    from shardforge.indexing.index import index
     from shardforge.recipe import Recipe
     from shardforge.stream.dataset import ShardDataset
     from shardforge.stream.loader import ShardLoader
     from shardforge.stream.reader import open_dataset as open
+    from shardforge.stream.sequential import SequentialDataset
 
 __all__ = [
     "DamagedError",
     "Recipe",
     "SampleError",
+    "SequentialDataset",
     "ShardDataset",
     "ShardLoader",
     "ShardforgeError",
@@ -31,14 +34,17 @@ __all__ = [
     "TooManyFailuresError",
     "UsageError",
     "build",
+    "index",
     "open",
 ]
 
 # Loaded on first use: a training job does not pay for what building needs, and `shardforge --help` for neither.
 _HOMES = {
     "build": ("shardforge.compile.build", "build"),
+    "index": ("shardforge.indexing.index", "index"),
     "open": ("shardforge.stream.reader", "open_dataset"),
     "Recipe": ("shardforge.recipe", "Recipe"),
+    "SequentialDataset": ("shardforge.stream.sequential", "SequentialDataset"),
     "ShardDataset": ("shardforge.stream.dataset", "ShardDataset"),
     "ShardLoader": ("shardforge.stream.loader", "ShardLoader"),
 }

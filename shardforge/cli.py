@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from shardforge.dicom_flags import dicom_flags
+from shardforge.build_flags import build_flags
 from shardforge.errors import ShardforgeError
 
 P = ParamSpec("P")
@@ -51,7 +51,14 @@ def _error_object(message: str, code: int) -> str:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+_sidecars = click.option(
+    "--sidecars", metavar="LIST", default="", help="Files for other readers: wids,dali,timm, or some of these."
+)
 _quiet = click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 class _Commands(click.Group):
@@ -89,51 +96,9 @@ def main() -> None:
 @main.command(short_help="Compile a folder of raw files into shards.")
 @click.argument("src")
 @click.argument("out")
-@click.option("--recipe", metavar="FILE|NAME", help="A YAML file, or the name of a ready recipe.")
-@click.option("--size", metavar="N|WxH", help="Target size in pixels.  [256]")
-@click.option("--resize", metavar="MODE", help="shortest, longest, exact, pad or none.  [shortest]")
-@click.option("--resampler", metavar="FILTER", help="lanczos, bicubic, bilinear or box, antialiased.  [lanczos]")
-@click.option("--enlarge", is_flag=True, default=None, help="Allow images to grow.")
-@click.option("--kind", metavar="KIND", help="images or dicom.  [what most files are]")
-@click.option("--channels", type=int, metavar="1|3", help="Grey or RGB.  [3; DICOM: one per window]")
-@click.option("--format", metavar="FORMAT", help="jpg, png, webp, npy or keep.  [jpg]")
-@click.option("--reencode", metavar="WHEN", help="auto, always or never: files that could stay as they are.  [auto]")
-@click.option("--quality", type=int, metavar="N", help="Of jpg and webp, 1 to 100.  [95]")
-@click.option("--subsampling", metavar="420|444", help="Of jpg.  [420]")
-@click.option("--depth", type=int, metavar="8|16", help="Bits per stored sample; 16 with png or npy.  [8]")
-@click.option("--frames", metavar="POLICY", help="Of several frames or pages: first, all or reject.  [first]")
-@click.option("--strict", is_flag=True, help="Fail suspect files instead of keeping them, flagged.")
-@click.option("--keep-suspect", is_flag=True, help="Keep JPEGs with damaged data, flagged, if no part is missing.")
-@click.option("--table", metavar="FILE", help="A csv, tsv, parquet or jsonl file that lists the items.")
-@click.option("--path", metavar="COLUMN", help="The table's column of paths.")
-@click.option("--label", metavar="COLUMN", multiple=True, help="The table's column of labels; may be repeated.")
-@click.option("--label-kind", metavar="KIND", help="class, multi, number or none.  [auto]")
-@click.option("--label-separator", metavar="TEXT", help="Between several classes in one cell.")
-@click.option("--caption", metavar="COLUMN", help="The table's column of captions.")
-@click.option("--mask", metavar="COLUMN", help="The table's column of mask files.")
-@click.option("--boxes", metavar="COLUMN:FORMAT", help="Boxes as xyxy, xywh or cxcywh, such as bbox:xywh.")
-@click.option("--keypoints", metavar="COLUMN:FORMAT", help="Points as xy or xyv, such as points:xyv.")
-@click.option("--min-side", type=int, metavar="N", help="Filter images whose shorter side has fewer pixels.")
-@click.option("--max-side", type=int, metavar="N", help="Filter images whose longer side has more pixels.")
-@click.option("--where", metavar="EXPR", help='Keep only rows for which this is true, such as "age >= 18".')
-@click.option("--dedup", metavar="HOW", help="none, or bytes: identical files stay in one split.  [none]")
-@click.option("--duplicates", metavar="WHAT", help="Of identical files keep all, or the first.  [keep]")
-@click.option("--group", metavar="COLUMN", help="The column whose equal values stay in one split (a patient, say).")
-@click.option("--split", metavar="SHARES", help="Such as train=0.9,val=0.1.  [all in train]")
-@click.option("--split-by", metavar="HOW", help="source, hash or stratified.  [source, or else hash]")
-@click.option("--split-column", metavar="COLUMN", help="The table's column of splits.")
-@click.option("--split-from", metavar="DATASET", help="Keep the assignment of a dataset split by stratified.")
-@click.option("--shard-size", metavar="BYTES", help="Target size of a shard.  [256MiB]")
-@click.option("--shard-samples", type=int, metavar="N", help="At most so many items per shard.  [10000]")
-@click.option("--no-shuffle", "shuffle", flag_value=False, type=bool, default=None, help="Keep the sorted order.")
-@click.option("--seed", type=int, metavar="N", help="Of splitting and shuffling.  [0]")
-@click.option("--keys", metavar="HOW", help="index, stem or column:NAME.  [index]")
-@click.option("--follow-symlinks", is_flag=True, default=None, help="Follow links that leave SRC.")
-@dicom_flags
-@click.option("--workers", type=int, metavar="N", help="Processes.  [one per processor]")
-@click.option("--max-errors", metavar="N|P%", help="Stop beyond so many failures.  [beyond 1% and 10]")
-@click.option("--overwrite", is_flag=True, default=None, help="Remove what an earlier build left in OUT, start anew.")
+@build_flags
 @click.option("--dry-run", is_flag=True, help="Print the plan, write nothing.")
+@_sidecars
 @_json
 @_quiet
 @_reporting
@@ -144,6 +109,7 @@ def build(
     strict: bool,
     keep_suspect: bool,
     dry_run: bool,
+    sidecars: str,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -166,7 +132,61 @@ def build(
         raise click.UsageError("--strict and --keep-suspect exclude each other")
     if strict or keep_suspect:
         given["damage"] = "strict" if strict else "keep"
-    report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, **given)
+    report = compile_dataset(src, out, recipe, dry_run=dry_run, quiet=quiet, sidecars=_words(sidecars), **given)
+    _show(report.to_json(), report.lines(), as_json, quiet)
+    return report.exit_code
+
+
+@main.command(short_help="Index WebDataset tars made elsewhere.")
+@click.argument("dir")
+@click.option("--out", metavar="DIR", help="Write the index there, with links to the tars.  [beside the tars]")
+@click.option(
+    "--split", metavar="NAME=GLOB", multiple=True, help="Such as train='a*.tar'; may be repeated.  [by name]"
+)
+@click.option("--image", metavar="FIELD", help="The member that holds the image.  [the most frequent picture]")
+@click.option("--label", metavar="WHERE", default="auto", help="cls, json:NAME or none.  [cls where there is any]")
+@click.option("--classes", metavar="FILE", help="Names of the classes by id, one a line.")
+@click.option("--stats", is_flag=True, help="Decode every image, for pixel statistics.")
+@_sidecars
+@_json
+@_quiet
+@_reporting
+def index(
+    dir: str,
+    out: str | None,
+    split: tuple[str, ...],
+    image: str | None,
+    label: str,
+    classes: str | None,
+    stats: bool,
+    sidecars: str,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Give the WebDataset tars in DIR a manifest, parquet rows and an index, without touching them.
+
+    Then ShardDataset and ShardLoader read them as they read what `build` makes. A sample's members
+    may lie anywhere in its tar. Exit code 1: samples or tars are broken; they are named.
+
+    \b
+    Example:
+      shardforge index imagenet/
+      shardforge index /mnt/readonly --out index/ --split train='a-*.tar' --split val='b-*.tar'
+    """
+    from shardforge.indexing.index import index as index_tars
+    from shardforge.indexing.options import class_names, split_patterns
+
+    report = index_tars(
+        dir,
+        out,
+        split=split_patterns(split),
+        image=image,
+        label=label,
+        classes=None if classes is None else class_names(classes),
+        stats=stats,
+        sidecars=_words(sidecars),
+        quiet=quiet or as_json,
+    )
     _show(report.to_json(), report.lines(), as_json, quiet)
     return report.exit_code
 
@@ -176,10 +196,21 @@ def build(
 @click.option("--verify", is_flag=True, help="Re-read everything and check it.")
 @click.option("--sample", metavar="KEY|N", help="Show one sample with all its metadata.")
 @click.option("--save", metavar="DIR", help="With --sample: write the sample's files there.")
+@click.option("--mixing", is_flag=True, help="How well classes are mixed inside batches.")
+@click.option("--batch-size", type=int, metavar="N", help="With --mixing.  [256]")
 @_json
 @_quiet
 @_reporting
-def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_json: bool, quiet: bool) -> int:
+def inspect(
+    out: str,
+    verify: bool,
+    sample: str | None,
+    save: str | None,
+    mixing: bool,
+    batch_size: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
     """Show the splits, classes, sizes and failures of the dataset in OUT.
 
     \b
@@ -187,13 +218,22 @@ def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_jso
       shardforge inspect out/
       shardforge inspect out/ --verify
       shardforge inspect out/ --sample 17 --save /tmp/look
+      shardforge inspect out/ --mixing --batch-size 512
     """
     from pathlib import Path
 
     if save is not None and sample is None:
         raise click.UsageError("--save goes with --sample")
-    if verify and sample is not None:
-        raise click.UsageError("--verify and --sample are two different questions")
+    if batch_size is not None and not mixing:
+        raise click.UsageError("--batch-size goes with --mixing")
+    if verify + mixing + (sample is not None) > 1:
+        raise click.UsageError("--verify, --sample and --mixing are different questions")
+    if mixing:
+        from shardforge.inspect.mixing import measure_mixing
+
+        measured = measure_mixing(Path(out), 256 if batch_size is None else batch_size)
+        _show(measured.to_json(), measured.lines(), as_json, quiet)
+        return 0
     if verify:
         from shardforge.shards.verify import verify as check
 
@@ -212,6 +252,44 @@ def inspect(out: str, verify: bool, sample: str | None, save: str | None, as_jso
     summary = summarise(Path(out))
     _show(summary.to_json(), summary.lines(), as_json, quiet)
     return 0
+
+
+@main.command(short_help="Prove exactly-once from a log of keys.")
+@click.argument("out")
+@click.option(
+    "--log", "logs", metavar="FILE", multiple=True, required=True, help="parquet, csv or jsonl; may be repeated."
+)
+@click.option("--split", metavar="NAME", default="train", show_default=True, help="The split that was read.")
+@click.option("--dropped", type=int, metavar="N", default=0, help="Samples per epoch left out by tail='drop'.  [0]")
+@_json
+@_quiet
+@_reporting
+def audit(out: str, logs: tuple[str, ...], split: str, dropped: int, as_json: bool, quiet: bool) -> int:
+    """Prove from logged keys that every epoch was given every sample of OUT exactly once.
+
+    The log has the columns epoch and key, and perhaps rank and step: then every rank must have made
+    equally many steps (leave them out for epochs that were resumed on another number of ranks).
+    Rows without a key are masked ones. Exit code 1: samples are missing or repeated, keys foreign,
+    or steps unequal.
+
+    \b
+    To write a log (one file for each rank):
+      log = open(f"keys-{rank}.jsonl", "a")
+      for step, batch in enumerate(loader):      # fields=("image", "label", "key")
+          entries = [{"epoch": epoch, "rank": rank, "step": step, "key": key} for key in batch["key"]]
+          log.writelines(json.dumps(entry) + "\\n" for entry in entries)
+
+    \b
+    Example:
+      shardforge audit out/ --log keys-0.jsonl --log keys-1.jsonl
+    """
+    from pathlib import Path
+
+    from shardforge.inspect.audit import audit as check
+
+    found = check(Path(out), [Path(path) for path in logs], split=split, dropped=dropped)
+    _show(found.to_json(), found.lines(), as_json, quiet and found.sound)
+    return 0 if found.sound else 1
 
 
 def _show(content: Mapping[str, Any], lines: Sequence[str], as_json: bool, silent: bool) -> None:

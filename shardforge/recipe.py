@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from importlib.resources import files
@@ -14,81 +13,17 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from shardforge.dicom.windows import Request, parse_windows
 from shardforge.errors import StorageError, UsageError
+from shardforge.recipe_values import (
+    as_tuple,
+    check_fields,
+    check_keys,
+    check_max_errors,
+    check_split,
+    parse_bytes,
+    parse_size,
+    parse_split,
+)
 from shardforge.sections import BoxOptions, DicomOptions, FilterOptions, KeypointOptions, parse_annotation
-from shardforge.shards.layout import SPLIT_NAME
-from shardforge.shards.tar import is_field
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
-
-def parse_bytes(value: Any) -> Any:
-    """``"256MiB"``, ``"1.5GB"``, ``"300k"`` or a plain number → bytes."""
-    if not isinstance(value, str):
-        return value
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", value.lower())
-    if match is None or match[2] not in _UNITS:
-        raise ValueError(f"{value!r} is no size in bytes; write 256MiB or 1GB")
-    return int(Decimal(match[1]) * _UNITS[match[2]])
-
-
-def parse_size(value: Any) -> Any:
-    """``256`` or ``"640x480"`` (width x height) → pixels."""
-    if isinstance(value, str):
-        match = re.fullmatch(r"(\d+)(?:x(\d+))?", value.strip().lower())
-        if match is None:
-            raise ValueError(f"{value!r} is no size; write 256 or 640x480 (width x height)")
-        return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
-    return value
-
-
-def parse_split(value: Any) -> Any:
-    """``"train=0.9,val=0.1"`` → a mapping."""
-    if not isinstance(value, str):
-        return value
-    shares: dict[str, str] = {}
-    for part in value.split(","):
-        name, equals, share = part.partition("=")
-        if not equals or name.strip() in shares:
-            raise ValueError(f"{value!r} is no split; write train=0.9,val=0.1")
-        shares[name.strip()] = share.strip()
-    return shares
-
-
-def _check_split(shares: dict[str, Decimal]) -> dict[str, Decimal]:
-    for name, share in shares.items():
-        if SPLIT_NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is no split name (lower case letters, digits and _, starting with a letter)")
-        if not 0 < share <= 1:
-            raise ValueError(f"the share of {name!r} is {share}, not between 0 and 1")
-    if sum(shares.values()) != 1:
-        raise ValueError(f"the shares add up to {sum(shares.values())}, not 1")
-    # One canonical order, so that thresholds do not depend on how the recipe was written or stored.
-    ordered = sorted(shares.items(), key=lambda item: (item[0] != "train", item[0]))
-    return {name: share.normalize() for name, share in ordered}
-
-
-def _check_keys(value: str) -> str:
-    if value not in ("index", "stem") and re.fullmatch(r"column:.+", value) is None:
-        raise ValueError(f"{value!r} is none of index, stem, column:NAME")
-    return value
-
-
-def _check_fields(value: dict[str, str]) -> dict[str, str]:
-    for name in value:
-        if not is_field(name) or name.rpartition(".")[2] not in ("json", "txt", "png", "npy"):
-            raise ValueError(f"{name!r} is no sidecar field; they end in json, txt, png (a mask) or npy")
-    return value
-
-
-def _check_max_errors(value: Any) -> Any:
-    text = str(value).strip()
-    if re.fullmatch(r"\d+(\.\d+)?%|\d+", text) is None:
-        raise ValueError(f"{value!r} is neither a count (20) nor a share (2%)")
-    return text
-
-
-def _as_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
 
 
 class _Section(BaseModel):
@@ -113,7 +48,7 @@ class RunOptions(_Section):
 
     workers: Annotated[int, Field(ge=1)] | None = None
     """Processes; by default one for each processor this process may use."""
-    max_errors: Annotated[str, BeforeValidator(_check_max_errors)] | None = None
+    max_errors: Annotated[str, BeforeValidator(check_max_errors)] | None = None
     """Stop beyond this many failed items (``20``) or this share of all (``2%``). Default: beyond 1 % and 10."""
     cpu_seconds: Annotated[int, Field(ge=1)] = 60
     """CPU time one item may take."""
@@ -166,7 +101,7 @@ class Recipe(_Section):
     """A csv, tsv, parquet or jsonl file that lists the items."""
     path: str | None = None
     """The table's column of paths."""
-    label: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
+    label: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
     """The table's column of labels, or several."""
     label_kind: Literal["auto", "class", "multi", "number", "none"] = "auto"
     label_separator: str | None = None
@@ -175,7 +110,7 @@ class Recipe(_Section):
     """Fixes the classes and their ids; by default the classes found, sorted."""
     caption: str | None = None
     mask: str | None = None
-    fields: Annotated[dict[str, Literal["required", "optional"]], AfterValidator(_check_fields)] = {}
+    fields: Annotated[dict[str, Literal["required", "optional"]], AfterValidator(check_fields)] = {}
     """Sidecar fields beyond json, txt and mask.png, and which of them every item must have."""
     follow_symlinks: bool = False
     boxes: Annotated[BoxOptions | None, BeforeValidator(parse_annotation)] = None
@@ -187,7 +122,7 @@ class Recipe(_Section):
     duplicates: Literal["keep", "first"] = "keep"
     """What becomes of identical files: all are kept, or the first and the others are filtered."""
 
-    split: Annotated[dict[str, Decimal], BeforeValidator(parse_split), AfterValidator(_check_split)] | None = None
+    split: Annotated[dict[str, Decimal], BeforeValidator(parse_split), AfterValidator(check_split)] | None = None
     split_by: Literal["auto", "source", "hash", "stratified"] = "auto"
     split_column: str | None = None
     split_from: str | None = None
@@ -200,7 +135,7 @@ class Recipe(_Section):
     shard_samples: Annotated[int, Field(ge=1)] = 10_000
     shuffle: bool = True
     seed: int = 0
-    keys: Annotated[str, AfterValidator(_check_keys)] = "index"
+    keys: Annotated[str, AfterValidator(check_keys)] = "index"
 
     limits: LimitOptions = LimitOptions()
     run: RunOptions = RunOptions()

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -27,22 +27,33 @@ def main(name: str, source: str, out: str, workers: int, checked: str) -> None:
     os.dup2(2, 1)
     contender = importlib.import_module(f"scripts.bench.contenders.{name}")
     target = Path(out)
+    counted = getattr(contender, "output_bytes", None)
+    result = measured(lambda: contender.build(Path(source), target, workers), target, counted)
+    _lay_out(contender.stored(target), Path(source), Path(checked))
+    answer.write(json.dumps(result) + "\n")
+    answer.flush()
+
+
+def measured(
+    work: Callable[[], None], target: Path, output_bytes: Callable[[Path], int] | None = None
+) -> dict[str, float | int]:
+    """A :class:`~scripts.bench.table.Run` of some work that fills the folder ``target``.
+
+    Args:
+        output_bytes: tells what was made, where that is not the size of the files.
+    """
     with Usage() as usage:
         began = time.perf_counter()
-        contender.build(Path(source), target, workers)
+        work()
         seconds = time.perf_counter() - began
-    _lay_out(contender.stored(target), Path(source), Path(checked))
     files = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
-    output = contender.output_bytes(target) if hasattr(contender, "output_bytes") else files
-    result = {
+    return {
         "seconds": seconds,
         "cpu_seconds": usage.cpu_seconds,
         "peak_one": usage.peak_one,
         "peak_all": usage.peak_all,
-        "output_bytes": output,
+        "output_bytes": files if output_bytes is None else output_bytes(target),
     }
-    answer.write(json.dumps(result) + "\n")
-    answer.flush()
 
 
 def _lay_out(stored: Iterator[tuple[str, bytes]], source: Path, folder: Path) -> None:

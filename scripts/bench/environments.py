@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,18 +18,19 @@ PEERS: dict[str, tuple[str, ...]] = {
     "mosaic": ("mosaicml-streaming", "pillow"),
     "img2dataset": ("img2dataset",),
 }
-"""Peer → what pip installs for it, to build."""
+"""Peer → what pip installs for it."""
 _FAST = ("torch", "simplejpeg", "opencv-python-headless")
 READERS: dict[str, tuple[str, ...]] = {
-    "webdataset": ("webdataset", "torchvision", "pillow", *_FAST),
-    "litdata": ("litdata", "torchvision", "pillow", *_FAST),
-    "mosaic": ("mosaicml-streaming", "torchvision", "pillow", *_FAST),
-    "ffcv": ("ffcv", "torch", "pillow"),
-    "dali": ("nvidia-dali-cuda120", "numpy"),
-    "imagefolder": ("torch", "pillow", "numpy"),
+    "reading-webdataset": ("webdataset", "torchvision", "pillow", *_FAST),
+    "reading-litdata": ("litdata", "torchvision", "pillow", *_FAST),
+    "reading-mosaic": ("mosaicml-streaming", "torchvision", "pillow", *_FAST),
+    "reading-ffcv": ("ffcv", "torch", "pillow"),
+    "reading-dali": ("nvidia-dali-cuda120", "numpy"),
+    "reading-imagefolder": ("torch", "pillow", "numpy"),
 }
-"""Peer → what pip installs for it, to read: each in an environment ``reading-PEER``."""
-SYSTEM = {"ffcv": "g++ pkg-config libopencv-dev libturbojpeg0-dev"}
+"""Peer of the reading benchmark → what pip installs for it."""
+_FFCV = "g++ pkg-config libopencv-dev libturbojpeg0-dev"
+SYSTEM = {"ffcv": _FFCV, "reading-ffcv": _FFCV}
 """Peer → packages of Debian or Ubuntu that pip needs for it."""
 
 
@@ -43,23 +45,33 @@ def last_line(text: str) -> str:
     return (named or lines or ["it said nothing"])[-1]
 
 
-def python_of(peer: str, cache: Path, *, reading: bool = False) -> Path:
-    """The interpreter of a peer's environment for building or reading, made on first use.
+def python_of(peer: str, cache: Path, peers: Mapping[str, Sequence[str]] = PEERS) -> Path:
+    """The interpreter of a peer's environment, made on first use.
+
+    Args:
+        peers: what pip installs for it.
 
     Raises:
         MissingError: it cannot be made.
     """
-    folder = cache / "environments" / (f"reading-{peer}" if reading else peer)
-    packages = (READERS if reading else PEERS)[peer]
+    try:
+        return environment(cache / "environments" / peer, peers[peer])
+    except MissingError as error:
+        needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
+        raise MissingError(f"{error}{needed}") from None
+
+
+def environment(folder: Path, packages: Sequence[str]) -> Path:
+    """The interpreter of an environment that holds some packages, made on first use.
+
+    Raises:
+        MissingError: it cannot be made.
+    """
     python, complete = folder / "bin" / "python", folder / "complete"
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
-        try:
-            _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *packages])
-        except MissingError as error:
-            needed = f" (it needs: apt-get install {SYSTEM[peer]})" if peer in SYSTEM else ""
-            raise MissingError(f"{error}{needed}") from None
+        _run([str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *packages])
         complete.touch()
     return python
 

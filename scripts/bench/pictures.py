@@ -78,11 +78,12 @@ def own(source: Path, count: int | None, folder: Path) -> Path:
     paths = sorted(path for path in source.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg") and path.is_file())
     folder.mkdir()
     for number, path in enumerate(paths[:count]):
-        _link(path, folder / f"{number:06d}.jpg")
+        link(path, folder / f"{number:06d}.jpg")
     return folder
 
 
-def _link(path: Path, target: Path) -> None:
+def link(path: Path, target: Path) -> None:
+    """Gives a file a second name; where file systems forbid it, a copy."""
     try:
         os.link(path.resolve(), target)
     except OSError:
@@ -95,7 +96,7 @@ def _filled(folder: Path, files: Iterator[bytes | Path]) -> Path:
     for number, file in enumerate(files):
         target = making / f"{number:06d}.jpg"
         if isinstance(file, Path):
-            _link(file, target)
+            link(file, target)
         else:
             target.write_bytes(file)
     making.rename(folder)

@@ -88,13 +88,13 @@ def table(results: Mapping[str, Result], count: int, few: int) -> str:
                 [
                     name,
                     f"{speed.whole:.1f}",
-                    ratio(None if ours is None else ours.whole, speed.whole),
+                    _ratio(None if ours is None else ours.whole, speed.whole),
                     "" if speed.steady is None else f"{speed.steady:.1f}",
-                    ratio(None if ours is None else ours.steady, speed.steady),
+                    _ratio(None if ours is None else ours.steady, speed.steady),
                     "" if result.start is None else f"{result.start.seconds:.2f}",
                     f"{1000 * result.median('cpu_seconds') / count:.2f}",
-                    megabytes(result.median("peak_one")),
-                    megabytes(result.median("peak_all")),
+                    _megabytes(result.median("peak_one")),
+                    _megabytes(result.median("peak_all")),
                     f"{result.median('output_bytes') / 1e6:.1f}",
                     "" if quality is None else f"{quality.psnr:.2f} ({quality.psnr_least:.2f})",
                     "" if quality is None else f"{quality.ssim:.4f}",
@@ -105,15 +105,12 @@ def table(results: Mapping[str, Result], count: int, few: int) -> str:
 
 
 def row(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def ratio(ours: float | None, theirs: float | None) -> str:
-    """How many times as fast ours is; nothing where one of them is missing."""
+def _ratio(ours: float | None, theirs: float | None) -> str:
     return "" if ours is None or theirs is None else f"{ours / theirs:.2f}×"
 
 
-def megabytes(value: float) -> str:
-    """Bytes in units of a million."""
+def _megabytes(value: float) -> str:
     return f"{value / 1e6:.0f}"

@@ -51,9 +51,9 @@ def segmentation_index(dataset: Dataset) -> SegmentationIndex:
         SampleError: ``unsupported`` for another kind of object or segmentation, and for one whose frames are not
             described one by one; ``bad_header`` for one that contradicts itself.
     """
-    if str(dataset.get("SOPClassUID", "")).strip(" \0") not in SEGMENTATION_CLASSES:
-        raise SampleError(Reason.UNSUPPORTED, "no segmentation of pixels")
     try:
+        if str(dataset.get("SOPClassUID", "")).strip(" \0") not in SEGMENTATION_CLASSES:
+            raise SampleError(Reason.UNSUPPORTED, "no segmentation of pixels")
         return _index(dataset)
     except _BROKEN as error:
         raise SampleError(Reason.BAD_HEADER, f"the segmentation cannot be read ({type(error).__name__})") from None

@@ -10,10 +10,10 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
+from shardforge.codecs.png_encode import encode_png
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
 
-_PNG_LEVEL = 6
 _LONGEST_SIDE = {"jpg": 65500, "webp": 16383}
 
 
@@ -52,7 +52,7 @@ def encode(
                 )
             )
         case "png":
-            return bytes(imagecodecs.png_encode(values[:, :, 0] if channels == 1 else values, level=_PNG_LEVEL))
+            return encode_png(values)
         case "webp":
             colours = np.repeat(values, 3, axis=2) if channels == 1 else values
             return bytes(imagecodecs.webp_encode(colours, level=quality, lossless=False, numthreads=1))
@@ -80,4 +80,4 @@ def encode_mask(mask: NDArray[Any]) -> bytes:
         if mask.size and (int(mask.min()) < 0 or int(mask.max()) > 65535):
             raise SampleError(Reason.UNSUPPORTED, "labels outside 0..65535")
         mask = mask.astype(np.uint16)
-    return bytes(imagecodecs.png_encode(np.ascontiguousarray(mask), level=_PNG_LEVEL))
+    return encode_png(mask)

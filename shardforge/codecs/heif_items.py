@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from shardforge.codecs.isobmff import Box, boxes, read_heif_header
 from shardforge.codecs.samples import Header
-from shardforge.errors import SampleError
-from shardforge.shards.catalogue import Reason
 
 _CODED = frozenset((b"hvc1", b"hev1", b"lhv1", b"avc1", b"vvc1", b"av01", b"j2k1", b"jpeg", b"unci"))
 _DERIVED = frozenset((b"grid", b"iden", b"iovl"))
@@ -23,17 +21,13 @@ def read_header(data: bytes) -> Header:
         SampleError: ``truncated``, ``corrupt`` or ``bad_header``.
     """
     header = read_heif_header(data)
-    try:
-        return replace(header, frames=max(header.frames, count_pictures(data)))
-    except (struct.error, IndexError):
-        raise SampleError(Reason.TRUNCATED, "the file ends inside its list of items") from None
+    return replace(header, frames=max(header.frames, count_pictures(data)))
 
 
 def count_pictures(data: bytes) -> int:
     """Master images that are not hidden (6.4.2): neither thumbnails, nor auxiliary, nor parts of another.
 
-    Raises:
-        struct.error, IndexError: the list of items ends early.
+    At least one. What makes no sense ends the list that it stands in: the primary picture may be fine all the same.
     """
     meta = next((box for box in boxes(data, 0, len(data)) if box.kind == b"meta"), None)
     if meta is None:
@@ -51,18 +45,28 @@ def count_pictures(data: bytes) -> int:
 
 def _shown(data: bytes, listed: Box) -> Iterator[tuple[int, bytes]]:
     """Number and type of the items that are not hidden (iinf and infe, ISO/IEC 14496-12, 8.11.6)."""
-    start = listed.payload + (6 if data[listed.payload] == 0 else 8)
-    for box in boxes(data, start, listed.end):
-        version, hidden = data[box.payload], data[box.payload + 3] & 1
-        # Older entries have no type, and HEIF does not use them.
-        if version >= 2 and not hidden:
-            item, kind = struct.unpack_from(">H2x4s" if version == 2 else ">I2x4s", data, box.payload + 4)
-            yield item, kind
+    wide_count = data[listed.payload : listed.end][:1] != b"\0"
+    for box in boxes(data, listed.payload + (8 if wide_count else 6), listed.end):
+        body = data[box.payload : box.end]
+        try:
+            version, hidden = struct.unpack_from(">B2xB", body)
+            # Older entries have no type, and HEIF does not use them.
+            if version < 2 or hidden & 1:
+                continue
+            item, kind = struct.unpack_from(">H2x4s" if version == 2 else ">I2x4s", body, 4)
+        except struct.error:
+            return
+        yield item, kind
 
 
 def _references(data: bytes, listed: Box) -> Iterator[tuple[bytes, int, tuple[int, ...]]]:
     """Type, from which item, to which (iref, ISO/IEC 14496-12, 8.11.12)."""
-    size, letter = (4, "I") if data[listed.payload] else (2, "H")
+    letter = "H" if data[listed.payload : listed.end][:1] == b"\0" else "I"
     for box in boxes(data, listed.payload + 4, listed.end):
-        item, count = struct.unpack_from(f">{letter}H", data, box.payload)
-        yield box.kind, item, struct.unpack_from(f">{count}{letter}", data, box.payload + size + 2)
+        body = data[box.payload : box.end]
+        try:
+            item, count = struct.unpack_from(f">{letter}H", body)
+            others = struct.unpack_from(f">{count}{letter}", body, struct.calcsize(f">{letter}H"))
+        except struct.error:
+            return
+        yield box.kind, item, others

@@ -101,16 +101,6 @@ def decode(data: bytes, header: Header) -> Samples:
         raise
 
 
-def is_lossless(data: bytes) -> bool:
-    """Whether every picture in the file is stored exactly (VP8L)."""
-    kinds = set()
-    for chunk in chunks(data):
-        kinds.add(chunk.kind)
-        if chunk.kind == b"ANMF":
-            kinds.update(inner.kind for inner in chunks(data, chunk.payload + 16, chunk.end))
-    return b"VP8L" in kinds and b"VP8 " not in kinds
-
-
 def holds_only_picture(data: bytes) -> bool:
     """Whether a still WebP that decodes has one picture chunk, at most one of each other kind, none that only alpha
     or animation use, and no bytes behind the picture's own inside its chunk.

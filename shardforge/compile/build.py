@@ -45,6 +45,7 @@ from shardforge.shards import metadata
 from shardforge.shards.catalogue import FILTERS, Reason, Status
 from shardforge.shards.layout import MANIFEST, is_own_file, parquet_path
 from shardforge.shards.manifest import Manifest
+from shardforge.shards.sidecars import check_kinds, write_sidecars
 from shardforge.sources.item import UnknownFile
 from shardforge.sources.scan import Scan
 from shardforge.storage import FolderLock, explain
@@ -57,6 +58,7 @@ def build(
     *,
     dry_run: bool = False,
     quiet: bool = False,
+    sidecars: Sequence[str] = (),
     **options: Unpack[BuildOptions],
 ) -> BuildReport:
     """Compiles raw data into a dataset, or finishes a build that was interrupted.
@@ -67,6 +69,7 @@ def build(
         recipe: a YAML file, the name of a recipe that comes with the package, or a Recipe.
         dry_run: plan only, write nothing.
         quiet: say nothing on standard error.
+        sidecars: ``wids``, ``dali``, ``timm``: small files for these readers, also for a dataset that is up to date.
         options: override the recipe; see :class:`~shardforge.compile.options.BuildOptions`.
 
     Raises:
@@ -75,10 +78,13 @@ def build(
         TooManyFailuresError: more items failed than ``max_errors`` allows; the same call resumes.
     """
     reporter: Reporter = Silent() if quiet else Console()
-    resolved = resolve(recipe, options)
+    resolved, kinds = resolve(recipe, options), check_kinds(sidecars)
     source, target = Path(src), Path(out)
     try:
-        return _build(source, target, resolved, reporter, dry_run)
+        report = _build(source, target, resolved, reporter, dry_run)
+        if kinds and not dry_run:
+            write_sidecars(target, Manifest.read(target), kinds)
+        return report
     except OSError as error:
         raise explain(error, target) from None
     finally:

@@ -40,6 +40,7 @@ def find_existing(
         StorageError: it was a dataset once, but is damaged or has lost files.
     """
     overwrite = draft.recipe.run.overwrite
+    _refuse_foreign(out)
     try:
         if (out / MANIFEST).exists():
             manifest = Manifest.read(out)
@@ -65,6 +66,16 @@ def find_existing(
             todo="Choose another output folder.",
         )
     return None
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Tars that were only indexed belong to somebody else; not even ``overwrite`` may touch them."""
+    try:
+        foreign = Manifest.read(out).foreign
+    except (StorageError, DamagedError):
+        return
+    if foreign is not None:
+        raise UsageError("holds tars made elsewhere, with an index", where=out, todo="Choose another output folder.")
 
 
 def _compare_finished(

@@ -16,7 +16,7 @@ def excluded_by_where(where: str, scan: Scan, recipe: Recipe, labelling: Labelli
     """Per item, whether a condition is not true for its row.
 
     Columns that have a meaning of their own (label, group, split, caption, source) are known by that word, and by
-    their own name if the recipe names them.
+    their own name if the recipe names them. Of several classes or numbers to an item, only ``is null`` can be asked.
 
     Raises:
         UsageError: the condition cannot be understood, or is true for no item.
@@ -30,9 +30,9 @@ def excluded_by_where(where: str, scan: Scan, recipe: Recipe, labelling: Labelli
         "caption": (recipe.caption, pa.array([item.caption for item in items], pa.string())),
     }
     label_type, name_type = label_types(labelling.info)
-    if labelling.info.kind == "class":
+    if labelling.info.kind in ("class", "multi"):
         meant["label"] = recipe.label[0] if recipe.label else None, pa.array(labelling.names, name_type)
-    elif labelling.info.kind == "number" and labelling.info.size == 1:
+    elif labelling.info.kind == "number":
         meant["label"] = recipe.label[0] if recipe.label else None, pa.array(labelling.values, label_type)
     for name, (column, values) in meant.items():
         for alias in (column, name):

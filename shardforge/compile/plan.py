@@ -28,7 +28,7 @@ from shardforge.compile.planned_item import PlannedShard
 from shardforge.compile.split import freeze, hash_split, keyed_hash, stratified_split
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
-from shardforge.shards.catalogue import FILTERS, Reason
+from shardforge.shards.catalogue import FILTERS, SKIPS, Reason
 from shardforge.shards.layout import shard_name
 from shardforge.shards.manifest import FieldInfo, ImageField, LabelInfo, Manifest
 from shardforge.shards.metadata import label_types, own_columns
@@ -110,11 +110,14 @@ def draft(
         labelling = label_items(kept, recipe, from_folders=from_folders)
     fields = plan_fields([item for item, out in zip(items, excluded, strict=True) if not out], recipe, labelling.info)
     groups = joined_groups(items, duplicates)
-    splits, frozen = _split(items, labelling, recipe, scan.splits_declared, groups, excluded, conceal)
+    splits, frozen = _split(items, labelling, recipe, scan.splits_declared, groups, excluded, conceal, privacy or {})
     order = _order(items, splits, recipe)
     keys, key_problems = assign_keys(items, order, recipe, fields, excluded)
     required = required_fields(fields, recipe, labelling.info)
-    firm = [Reason.FILTERED_WHERE if out else item.problem for item, out in zip(items, excluded, strict=True)]
+    firm = [
+        Reason.FILTERED_WHERE if out and item.problem not in SKIPS else item.problem
+        for item, out in zip(items, excluded, strict=True)
+    ]
     problems = [
         own or key_problem or label_problem or missing_field(item, required)
         for item, own, key_problem, label_problem in zip(items, firm, key_problems, labelling.problems, strict=True)
@@ -211,6 +214,7 @@ def _split(
     groups: Sequence[str],
     excluded: Sequence[bool],
     conceal: Callable[[str], str] | None,
+    privacy: Mapping[str, str],
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
     """The split of every item, and the frozen groups (stratified only). Excluded items fill no split."""
     by = recipe.split_by
@@ -230,7 +234,7 @@ def _split(
         return ["train"] * len(items), {}
     kept = [i for i, out in enumerate(excluded) if not out]
     if by == "stratified":
-        frozen = {} if recipe.split_from is None else _frozen(Path(recipe.split_from))
+        frozen = {} if recipe.split_from is None else _frozen(Path(recipe.split_from), privacy)
         labels = strata(labelling)
         chosen = stratified_split(
             [groups[i] for i in kept], [labels[i] for i in kept], recipe.seed, recipe.split, frozen, conceal
@@ -253,8 +257,14 @@ def _split(
     return splits, frozen_groups
 
 
-def _frozen(root: Path) -> dict[str, str]:
+def _frozen(root: Path, privacy: Mapping[str, str]) -> dict[str, str]:
     manifest = Manifest.read(root)
+    if dict(manifest.privacy) != dict(privacy):
+        raise UsageError(
+            "was built with another identity key, so none of its groups would be recognised",
+            where=root,
+            todo="Name that one with --key-file.",
+        )
     if not manifest.groups:
         raise UsageError("was not built with --split-by stratified, so no assignment is frozen in it", where=root)
     return {digest: split for split, digests in manifest.groups.items() for digest in digests}

@@ -13,18 +13,21 @@ Series = Sequence[tuple[str, SeriesFinding]]
 
 
 def series_lines(series: Series) -> list[str]:
-    """A table of the series that have something remarkable; the largest first."""
+    """A table of the groups of slices that have something remarkable; the largest first, equal ones of one series in
+    one line."""
     odd = sorted((entry for entry in series if entry[1].words), key=lambda entry: -entry[1].n_slices)
     if not odd:
         return []
-    lines = [f"{'series':<32}  {'slices':>6}  {'spacing':>9}  {'tilt':>6}  findings"]
-    for name, found in odd[:_TOLD]:
+    told: dict[str, int] = {}
+    head = f"{'series':<32}  {'slices':>6}  {'spacing':>9}  {'tilt':>6}  findings"
+    for name, found in odd:
         spacing = "-" if found.spacing_mm is None else f"{found.spacing_mm:.3f} mm"
         tilt = f"{found.tilt_deg:.1f}°" if found.tilted else "-"
-        lines.append(f"{name[:32]:<32}  {found.n_slices:>6,}  {spacing:>9}  {tilt:>6}  {', '.join(found.words)}")
-    if len(odd) > _TOLD:
-        lines.append(f"… and {len(odd) - _TOLD:,} more in build.json")
-    return lines
+        line = f"{name[:32]:<32}  {found.n_slices:>6,}  {spacing:>9}  {tilt:>6}  {', '.join(found.words)}"
+        told[line] = told.get(line, 0) + 1
+    lines = [line if count == 1 else f"{line} (× {count:,})" for line, count in told.items()]
+    more = [f"… and {len(lines) - _TOLD:,} more in build.json"] if len(lines) > _TOLD else []
+    return [head, *lines[:_TOLD], *more]
 
 
 def series_records(series: Series) -> list[dict[str, Any]]:

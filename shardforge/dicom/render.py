@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from shardforge.dicom.voi import Voi, VoiTables
 
@@ -57,20 +57,3 @@ def render(
         pixels[..., channel] = plane
     low, high = (white, black) if inverted else (black, white)
     return Rendered(pixels, low, high)
-
-
-def as_modality_values(resampled: NDArray[np.floating[Any]], dtype: DTypeLike) -> NDArray[Any]:
-    """Floats out of a resampler → the type of modality values: rounded (half to even), cut off at the type's range.
-
-    Raises:
-        ValueError: ``dtype`` is none of int16, int32 and float32.
-    """
-    target = np.dtype(dtype)
-    if target == np.float32:
-        return resampled.astype(target, copy=False)
-    if target not in (np.int16, np.int32):
-        raise ValueError(f"modality values of type {target}")
-    limits = np.iinfo(target)
-    # float32 holds the limits of int16, but not those of int32.
-    rounded: NDArray[Any] = np.rint(resampled if target == np.int16 else resampled.astype(np.float64))
-    return np.clip(rounded, limits.min, limits.max, out=rounded).astype(target)

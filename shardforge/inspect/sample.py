@@ -45,6 +45,7 @@ class SampleView:
         number: its sample number over all splits in the order of the manifest; None for an item without a sample.
         row: its parquet row, every column.
         members: its files in the tar, in order; empty for an item without a sample.
+        foreign: whether the tar was made elsewhere, so that its headers are not ours.
     """
 
     root: Path
@@ -54,6 +55,7 @@ class SampleView:
     number: int | None
     row: dict[str, Any]
     members: tuple[Member, ...]
+    foreign: bool = False
 
     def read(self, member: Member) -> bytes:
         """The bytes of a member.
@@ -68,7 +70,7 @@ class SampleView:
                 if member.offset + member.size > os.fstat(file.fileno()).st_size:
                     raise DamagedError(f"ends before or inside {member.name!r}", where=path, todo=_TODO)
                 file.seek(member.offset - BLOCK)
-                if file.read(BLOCK) != header(member.name, member.size):
+                if file.read(BLOCK) != header(member.name, member.size) and not self.foreign:
                     raise DamagedError(f"{member.name!r} is not at byte {member.offset:,}", where=path, todo=_TODO)
                 return file.read(member.size)
         except OSError as error:
@@ -166,7 +168,7 @@ def _failed_rows(root: Path, manifest: Manifest, split: str, key: str) -> Iterat
     """(shard, row) of every row with this key, wherever a split has items without a sample."""
     info = manifest.splits[split]
     for shard in info.shards if info.items > info.samples else ():
-        keys = metadata.read(_parquet(root, shard.name), ["key"])["key"].to_pylist()
+        keys = metadata.read(_parquet(root, manifest, shard.name), ["key"])["key"].to_pylist()
         if key in keys:
             yield shard.name, keys.index(key)
 
@@ -194,26 +196,27 @@ def _at(root: Path, manifest: Manifest, indexes: dict[str, SplitIndex], split: s
 
 
 def _view(root: Path, manifest: Manifest, split: str, shard: str, position: int, number: int | None) -> SampleView:
-    path = _parquet(root, shard)
+    path = _parquet(root, manifest, shard)
     rows = metadata.read(path).slice(position, 1).to_pylist()
     if not rows:
         raise DamagedError(f"has no row {position:,}", where=path, todo=_TODO)
-    members = []
+    members, foreign = [], manifest.foreign is not None
     for field in sorted(manifest.fields):
         offset, length, key = rows[0].get(f"{field}_offset"), rows[0].get(f"{field}_size"), rows[0].get("key")
         if offset is None and length is None:
             continue
         placed = isinstance(offset, int) and isinstance(length, int) and offset >= BLOCK and 0 <= length <= MAX_MEMBER
         named = isinstance(key, str) and is_key(key) and is_field(field) and len(f"{key}.{field}") <= MAX_NAME
-        if not (placed and named):
+        if not placed or not (named or (foreign and isinstance(key, str))):
             raise DamagedError(f"row {position:,} is not that of a sample", where=path, todo=_TODO)
-        members.append(Member(f"{key}.{field}", field, offset, length))
-    return SampleView(root, split, shard, position, number, rows[0], tuple(members))
+        # A key from elsewhere may be no path, or a bad one.
+        members.append(Member(f"{key if named else position}.{field}", field, offset, length))
+    return SampleView(root, split, shard, position, number, rows[0], tuple(members), foreign)
 
 
-def _parquet(root: Path, shard: str) -> Path:
+def _parquet(root: Path, manifest: Manifest, shard: str) -> Path:
     path = layout.parquet_path(root, shard)
-    if not layout.is_own_file(path.name) or path.parent != root:
+    if not layout.is_shard(shard, foreign=manifest.foreign is not None):
         raise DamagedError(f"an impossible shard {shard!r}", where=root / layout.MANIFEST)
     return path
 

@@ -103,7 +103,7 @@ def summarise(root: Path) -> Summary:
     tally = Tally()
     for name, split in manifest.splits.items():
         for shard in split.shards:
-            _add_shard(tally, root, name, shard.name)
+            _add_shard(tally, root, name, shard.name, foreign=manifest.foreign is not None)
     names = sorted(manifest.classes, key=manifest.classes.__getitem__)
     return Summary(
         path=str(root),
@@ -139,9 +139,9 @@ def _split(info: SplitInfo) -> SplitSummary:
     )
 
 
-def _add_shard(tally: Tally, root: Path, split: str, shard: str) -> None:
+def _add_shard(tally: Tally, root: Path, split: str, shard: str, *, foreign: bool) -> None:
     path = layout.parquet_path(root, shard)
-    if not layout.is_own_file(path.name) or path.parent != root:
+    if not layout.is_shard(shard, foreign=foreign):
         raise DamagedError(f"the manifest names an impossible shard {shard!r}", where=root / layout.MANIFEST)
     if not path.is_file():
         raise StorageError("is missing", where=path, todo="--verify names everything that is wrong.")

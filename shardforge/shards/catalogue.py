@@ -85,6 +85,8 @@ class Reason(StrEnum):
     """A DICOM image object without pixel data."""
     BAD_GEOMETRY = "bad_geometry"
     """The slices of a stack or volume do not form one regular grid."""
+    SINGLE_SLICE = "single_slice"
+    """A group of one slice, a localizer or radiograph, say, makes no volume."""
     DUPLICATE_SLICE = "duplicate_slice"
     """Another slice of the series has the same position and the same pixels, or the same SOP instance UID."""
     BURNED_IN = "burned_in"
@@ -107,6 +109,7 @@ FILTERS = frozenset(
         Reason.FILTERED_WHERE,
         Reason.DUPLICATE,
         Reason.DUPLICATE_SLICE,
+        Reason.SINGLE_SLICE,
         Reason.BURNED_IN,
     )
 )

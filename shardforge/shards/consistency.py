@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shardforge.shards.layout import SPLIT_NAME, shard_name
+from shardforge.shards.layout import SPLIT_NAME, is_shard, shard_name
 from shardforge.shards.manifest import Manifest, SplitInfo
 from shardforge.shards.statistics import LEVELS, PixelStatistics
 from shardforge.shards.tar import is_field
@@ -19,8 +19,11 @@ def manifest_problems(manifest: Manifest) -> list[str]:
         problems.append(f"the splits account for {manifest.items:,} of {manifest.inputs.items:,} planned items")
     if sorted(manifest.classes.values()) != list(range(len(manifest.classes))):
         problems.append("the class ids are not 0, 1, 2, …")
+    names = [shard.name for split in manifest.splits.values() for shard in split.shards]
+    if len(set(names)) != len(names):
+        problems.append("a shard is listed twice")
     for name, split in manifest.splits.items():
-        problems += [f"split {name!r}: {problem}" for problem in _split_problems(name, split, manifest.channels)]
+        problems += [f"split {name!r}: {problem}" for problem in _split_problems(name, split, manifest)]
     return problems
 
 
@@ -41,18 +44,21 @@ def _field_problems(manifest: Manifest) -> list[str]:
     return problems
 
 
-def _split_problems(name: str, split: SplitInfo, channels: int) -> list[str]:
+def _split_problems(name: str, split: SplitInfo, manifest: Manifest) -> list[str]:
     problems = []
     if SPLIT_NAME.fullmatch(name) is None:
         problems.append("not a legal name")
     for number, shard in enumerate(split.shards):
-        if shard.name != shard_name(name, number):
+        if manifest.foreign is not None:
+            if not is_shard(shard.name, foreign=True):
+                problems.append(f"lists {shard.name!r}, which is no path inside the dataset")
+        elif shard.name != shard_name(name, number):
             problems.append(f"lists {shard.name!r} where {shard_name(name, number)} belongs")
     for what in ("samples", "bytes"):
         said, total = getattr(split, what), sum(getattr(shard, what) for shard in split.shards)
         if said != total:
             problems.append(f"says {said:,} {what}, its shards together {total:,}")
-    return problems + ([] if split.stats is None else _stats_problems(split.stats, channels))
+    return problems + ([] if split.stats is None else _stats_problems(split.stats, manifest.channels))
 
 
 def _stats_problems(stats: PixelStatistics, channels: int) -> list[str]:

@@ -10,12 +10,15 @@ MANIFEST = "dataset.json"
 CARD = "README.md"
 BUILD_RECORD = "build.json"
 STAGING = ".staging"
+TIMM = "_info.json"
 
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A split's name becomes part of file names and of Hugging Face split names."""
 
+_OWN_SHARD = re.compile(rf"{SPLIT_NAME.pattern}-[0-9]{{6}}")
 _OWN_FILE = re.compile(
-    rf"{SPLIT_NAME.pattern}-[0-9]{{6}}\.(tar|parquet)|{SPLIT_NAME.pattern}\.index\.arrow|dataset\.json|README\.md|build\.json"
+    rf"{SPLIT_NAME.pattern}-[0-9]{{6}}\.(tar|parquet|idx)|{SPLIT_NAME.pattern}\.(index\.arrow|shardindex\.json)|"
+    r"dataset\.json|README\.md|build\.json|_info\.json"
 )
 
 
@@ -34,6 +37,14 @@ def parquet_path(root: Path, shard: str) -> Path:
 
 def index_path(root: Path, split: str) -> Path:
     return root / f"{split}.index.arrow"
+
+
+def is_shard(name: str, *, foreign: bool) -> bool:
+    """Whether a manifest may name a shard so. Of tars made elsewhere it is the path without ``.tar``, inside the
+    dataset's folder."""
+    if not foreign:
+        return _OWN_SHARD.fullmatch(name) is not None
+    return "\0" not in name and all(part and not part.startswith(".") for part in name.split("/"))
 
 
 def is_own_file(name: str) -> bool:

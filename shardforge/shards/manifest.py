@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -84,6 +85,17 @@ class InputInfo:
 
 
 @dataclass(frozen=True)
+class ForeignInfo:
+    """The tars were made elsewhere and only indexed: none of the format's rules for tars holds for them.
+
+    Attributes:
+        prefixed: whether keys are ``SHARD/KEY``, because the tars' own keys repeat from one tar to another.
+    """
+
+    prefixed: bool
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What ``dataset.json`` says.
 
@@ -95,6 +107,7 @@ class Manifest:
         groups: frozen assignment of group digests to splits (``--split-by stratified`` only).
         privacy: of DICOM: ``profile`` (the list of attributes that became columns), ``identifiers`` (``hash`` or
             ``keep``) and, where they are hashed, ``key_id``; otherwise empty.
+        foreign: of tars made elsewhere; the file has no such entry for a dataset that was built.
     """
 
     recipe: dict[str, Any]
@@ -107,6 +120,7 @@ class Manifest:
     splits: dict[str, SplitInfo]
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     privacy: dict[str, str] = field(default_factory=dict)
+    foreign: ForeignInfo | None = field(default=None, metadata={"left_out": True})
     fingerprint: str = ""
     format: str = FORMAT
 
@@ -145,6 +159,8 @@ class Manifest:
     def to_json(self) -> bytes:
         """The file's bytes: sorted keys, and last a checksum of the file without that entry."""
         content = _plain(asdict(self))
+        if self.foreign is None:
+            del content["foreign"]
         content["checksum"] = _checksum(content)
         return _dump(content)
 
@@ -185,8 +201,7 @@ class Manifest:
                 raise ValueError("no JSON object")
             if content.get("format") != FORMAT:
                 raise ValueError(f"format {content.get('format')!r} where this version reads {FORMAT!r}")
-            found = content.pop("checksum", None)
-            intact = found == _checksum(content) and _dump({**content, "checksum": found}) == data
+            intact = _is_intact(data, content.pop("checksum", None))
             manifest = _from_plain(cls, content)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise DamagedError(f"not a valid manifest ({str(error)[:200]})", where=where) from None
@@ -224,6 +239,14 @@ def _checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(_dump(content)).hexdigest()
 
 
+def _is_intact(data: bytes, checksum: Any) -> bool:
+    """Whether ``checksum`` is that of ``data`` without the line that states it. To put the JSON together again and
+    compare would take seconds where there are very many shards."""
+    line = f' "checksum": {json.dumps(checksum)},\n'.encode()
+    before, found, after = data.partition(b"\n" + line)
+    return bool(found) and hashlib.sha256(before + b"\n" + after).hexdigest() == checksum
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
@@ -248,13 +271,20 @@ def _from_plain(kind: Any, value: Any) -> Any:
     if origin is dict:
         return {key: _from_plain(args[1], item) for key, item in _typed(value, dict).items()}
     if hasattr(kind, "__dataclass_fields__"):
-        hints, names = get_type_hints(kind), {f.name for f in fields(kind)}
-        if set(_typed(value, dict)) != names:
-            raise ValueError(f"{kind.__name__} has the entries {sorted(value)} where {sorted(names)} belong")
-        return kind(**{name: _from_plain(hints[name], value[name]) for name in names})
+        hints, names, needed = _entries(kind)
+        if not needed <= set(_typed(value, dict)) <= names:
+            raise ValueError(f"{kind.__name__} has the entries {sorted(value)} where {sorted(needed)} belong")
+        return kind(**{name: _from_plain(hints[name], entry) for name, entry in value.items()})
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return _typed(value, kind)
+
+
+@cache
+def _entries(kind: Any) -> tuple[dict[str, Any], set[str], set[str]]:
+    """Types and names of a dataclass's fields, and which of them must be there."""
+    names = {f.name for f in fields(kind)}
+    return get_type_hints(kind), names, names - {f.name for f in fields(kind) if f.metadata.get("left_out")}
 
 
 def _typed(value: Any, kind: Any) -> Any:

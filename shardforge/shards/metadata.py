@@ -102,6 +102,8 @@ counts the slices of a volume, ``dicom_affine`` is its affine [3, 4] row by row,
 coordinates (LPS); ``dicom_chest_wall`` is the side of a mammogram where it is; ``dicom_valid_rows`` counts the rows
 of a salvaged image that the file has.
 """
+_RESAMPLED = ("dicom_spacing_slice", "dicom_spacing_row", "dicom_spacing_col")
+"""Planned from the source; resampling a volume gives it other ones."""
 
 
 _PLANNED: tuple[tuple[str, pa.DataType], ...] = (
@@ -198,7 +200,11 @@ def table(
     for column in target:
         name = column.name
         base, _, part = name.rpartition("_")
-        if name in DICOM and name not in planned.schema.names:
+        if name in _RESAMPLED and name in planned.schema.names:
+            stored = (outcome.dicom.get(name) for outcome in outcomes)
+            pairs = zip(stored, planned.column(name).to_pylist(), strict=True)
+            columns.append(pa.array([given if own is None else own for own, given in pairs], column.type))
+        elif name in DICOM and name not in planned.schema.names:
             columns.append(pa.array([outcome.dicom.get(name) for outcome in outcomes], column.type))
         elif name in annotations:
             columns.append(pa.array([outcome.annotations.get(name) for outcome in outcomes], column.type))

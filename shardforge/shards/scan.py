@@ -10,12 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from shardforge.shards.one_pass import OnePass
 from shardforge.shards.tar import BLOCK, Extent, TarDamage, TarMember, member_at
-
-CHUNK = 2**20
-"""The most that is read at once, in bytes."""
-TEXT = 32
-"""How much of a class payload is kept, in bytes; longer than any 64-bit integer."""
 
 
 @dataclass
@@ -27,7 +23,7 @@ class ScannedSample:
         crc32: checksum of these bytes.
         extents: field → place of its payload.
         sha256: of the main payload, in hex; None without one.
-        class_text: the first :data:`TEXT` bytes of the class payload; None without one.
+        class_text: the first :data:`~shardforge.shards.one_pass.TEXT` bytes of the class payload; None without one.
     """
 
     key: str
@@ -71,37 +67,9 @@ def scan(file: IO[bytes], *, image_field: str, class_field: str | None, restarts
     return _Scanner(file, image_field, class_field, restarts).run()
 
 
-class _Pass:
-    """Reads a file forwards only; every byte enters the file's digest and the running crc32."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-        self.position = 0
-        self.crc32 = 0
-
-    def take(self, count: int) -> bytes:
-        """The next ``count`` bytes, fewer at the end of the file."""
-        data = self._file.read(count)
-        self.digest.update(data)
-        self.crc32 = zlib.crc32(data, self.crc32)
-        self.position += len(data)
-        return data
-
-    def pass_over(self, count: int, digest: hashlib._Hash | None = None) -> bytes:
-        """Reads ``count`` bytes, adding them to ``digest``, and returns the first :data:`TEXT` of them."""
-        head = b""
-        while count > 0 and (data := self.take(min(count, CHUNK))):
-            if digest is not None:
-                digest.update(data)
-            head = head or data[:TEXT]
-            count -= len(data)
-        return head
-
-
 class _Scanner:
     def __init__(self, file: IO[bytes], image_field: str, class_field: str | None, restarts: Sequence[int]) -> None:
-        self._pass = _Pass(file)
+        self._pass = OnePass(file)
         self._size = os.fstat(file.fileno()).st_size
         self._image_field, self._class_field, self._restarts = image_field, class_field, restarts
         self._samples: list[ScannedSample] = []

@@ -24,6 +24,7 @@ class SuspectFiles:
     Attributes:
         findings: what is wrong so far.
         owners: sha256 → the file that should have it; tells when files were swapped.
+        foreign: whether the tars were made elsewhere, so that they have names of their own.
         manifest_intact: whether the digests in the manifest can be believed.
         bytes: read so far.
     """
@@ -32,7 +33,7 @@ class SuspectFiles:
         self.root, self._progress = root, progress
         self.findings = Findings()
         self.owners: Mapping[str, str] = {}
-        self.manifest_intact = True
+        self.manifest_intact, self.foreign = True, False
         self.bytes = 0
 
     def note(self, file: str) -> Note:
@@ -41,7 +42,9 @@ class SuspectFiles:
 
     def use(self, name: str, read: Callable[[IO[bytes]], _Result]) -> _Result | None:
         """What ``read`` makes of a file, or None (and a note) if it is missing or cannot be read."""
-        if not layout.is_own_file(name):
+        stem, _, kind = name.rpartition(".")
+        foreign = self.foreign and kind in ("tar", "parquet") and layout.is_shard(stem, foreign=True)
+        if not layout.is_own_file(name) and not foreign:
             return None
         self._progress(name)
         try:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from shardforge.errors import DamagedError, StorageError
 from shardforge.shards import index, layout
-from shardforge.shards.agreement import compare_index, compare_tar
+from shardforge.shards.agreement import compare_index
 from shardforge.shards.catalogue import Status
 from shardforge.shards.consistency import manifest_problems, names_usable
+from shardforge.shards.foreign_scan import ForeignScan
 from shardforge.shards.manifest import Manifest, ShardInfo, read_bytes
 from shardforge.shards.rows import Note, Rows, load
-from shardforge.shards.scan import Scan, scan
+from shardforge.shards.scan import Scan
+from shardforge.shards.sidecars import KINDS, check_sidecars, sidecar_names
 from shardforge.shards.suspect_files import SuspectFiles
+from shardforge.shards.tar_check import as_indexed, compare, reader_of
 from shardforge.shards.uniqueness import KeyHashes, key_hash
 from shardforge.shards.verification import Verification
 
@@ -51,6 +53,7 @@ def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> Veri
         for split in manifest.splits:
             verifier.check_split(manifest, split)
         verifier.check_keys(manifest)
+        verifier.check_sidecars(manifest)
     return verifier.result(notes, len(manifest.splits), sum(len(split.shards) for split in manifest.splits.values()))
 
 
@@ -90,20 +93,21 @@ class _Verifier:
         """Finds own files that the manifest does not know; returns notes about all others."""
         owners: dict[str, str] = {}
         named = {layout.MANIFEST, layout.CARD, layout.BUILD_RECORD}
+        named |= {name for kind in KINDS for name in sidecar_names(manifest, kind)}
         for name, split in manifest.splits.items():
             files = {f"{name}.index.arrow": split.index_sha256}
             for shard in split.shards:
                 files |= {f"{shard.name}.tar": shard.sha256, f"{shard.name}.parquet": shard.parquet_sha256}
             named |= files.keys()
             owners |= {digest: file for file, digest in files.items()}
-        self._files.owners = owners
+        self._files.owners, self._files.foreign = owners, manifest.foreign is not None
         notes = []
         for name in present:
             if name == layout.STAGING:
                 notes.append(f"{name}: left over from a build")
             elif name not in named and layout.is_own_file(name):
                 self._files.findings.add(name, "is not in the manifest")
-            elif name not in named:
+            elif name not in named and manifest.foreign is None:
                 notes.append(f"{name}: does not belong to the dataset")
         return tuple(notes)
 
@@ -141,6 +145,9 @@ class _Verifier:
                 elif key_hash(key) in suspects:
                     first[key] = file
 
+    def check_sidecars(self, manifest: Manifest) -> None:
+        check_sidecars(self._files.root, manifest, self._files)
+
     def _check_shard(self, manifest: Manifest, split: str, shard: ShardInfo) -> Rows | None:
         parquet, tar = f"{shard.name}.parquet", f"{shard.name}.tar"
         rows = None
@@ -155,19 +162,17 @@ class _Verifier:
             if count != shard.samples:
                 what = f"says {shard.samples:,} samples for {shard.name} where {count:,} rows are"
                 self._files.findings.add(layout.MANIFEST, what)
-        class_field = next((name for name, info in manifest.fields.items() if info.kind == "class"), None)
-        restarts = [] if rows is None else sorted(sample.start for sample in rows.samples)
-        look = partial(scan, image_field=manifest.image_field, class_field=class_field, restarts=restarts)
-        found = self._files.use(tar, look)
+        found = self._files.use(tar, reader_of(manifest, shard.name, rows))
         if found is not None:
             self._samples += len(found.samples)
-            self._check_tar(found, shard, rows, class_field)
+            self._check_tar(found, shard, rows, manifest)
         return rows
 
-    def _check_tar(self, found: Scan, shard: ShardInfo, rows: Rows | None, class_field: str | None) -> None:
+    def _check_tar(self, found: Scan | ForeignScan, shard: ShardInfo, rows: Rows | None, manifest: Manifest) -> None:
         tar, intact = f"{shard.name}.tar", found.sha256 == shard.sha256
         if not intact and self._files.swapped(tar, found.sha256):
             return
+        found = as_indexed(found) if intact else found
         before = self._files.findings.total()
         if found.size != shard.bytes:
             what = f"{found.size:,} bytes where {shard.bytes:,} belong"
@@ -178,7 +183,7 @@ class _Verifier:
         else:
             # Where the tar is the one that was built, it is the row that lies.
             note_row = self._files.note(f"{shard.name}.parquet" if intact else tar)
-            compare_tar(found, rows.samples, class_field=class_field, note=self._files.note(tar), note_row=note_row)
+            compare(found, rows, manifest, note=self._files.note(tar), note_row=note_row)
         if intact or self._files.findings.total() > before:
             return
         if rows is not None and not self._files.manifest_intact:

@@ -93,6 +93,10 @@ class RandomResizedCrop(Transform):
         return self._size
 
     def spare(self, height: int, width: int, numbers: Numbers) -> float:
+        whole = min(height / self._size[0], width / self._size[1])
+        if whole < 2:
+            # No crop is larger than the picture, and a reduction by less than 2 is none.
+            return max(1.0, whole)
         _, _, h, w = self.box(height, width, numbers)
         return max(1.0, min(h / self._size[0], w / self._size[1]))
 

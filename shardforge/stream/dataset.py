@@ -16,6 +16,7 @@ from shardforge.errors import UsageError
 from shardforge.shards.manifest import Manifest
 from shardforge.stream.batches import BatchJob
 from shardforge.stream.collate import Collate
+from shardforge.stream.consumed import current_pass
 from shardforge.stream.epoch import EpochClock, Ticket, iteration_of
 from shardforge.stream.fields import VALID, choose_fields
 from shardforge.stream.iteration import Contents, EpochIterator
@@ -199,7 +200,7 @@ class ShardDataset(IterableDataset[Any]):
         if get_worker_info() is not None:
             # The iterator's state says everything; see EpochIterator.
             return {}
-        ticket, given = self._so_far(consumed, epoch)
+        ticket, given = current_pass(self.clock, self._running, consumed, epoch)
         steps = given if consumed is None else consumed
         share = self.share(ticket.start)
         if not 0 <= steps <= share.steps:
@@ -207,27 +208,6 @@ class ShardDataset(IterableDataset[Any]):
         if steps == share.steps:
             return self.identity.state(ticket.epoch + 1, 0)
         return self.identity.state(ticket.epoch, share.position(steps))
-
-    def _so_far(self, consumed: int | None, epoch: int | None) -> tuple[Ticket, int]:
-        """The pass that training is in, and how much of it this process gave."""
-        upcoming, running, begun = self.clock.begin(), self._running, self.clock.begun_by_workers()
-        if running is not None:
-            current = running.ticket.version == upcoming.version if epoch is None else running.ticket.epoch == epoch
-            if current:
-                return running.ticket, running.given
-        if begun is not None and consumed is None:
-            raise UsageError(
-                "workers read ahead of the training loop",
-                todo="Say how much it has got: state_dict(consumed=…), batches or samples of this rank in the epoch.",
-            )
-        if epoch is not None:
-            return Ticket(epoch, self.clock.start_of(epoch), upcoming.version, None), 0
-        if begun is not None and consumed == 0 and begun[1]:
-            raise UsageError(
-                f"the workers have read epoch {begun[0].epoch} to its end; is it consumed, or not begun?",
-                todo="Say which epoch is meant: state_dict(consumed=0, epoch=…).",
-            )
-        return (upcoming if begun is None else begun[0]), 0
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration goes on where ``state`` was saved: with exactly the samples not handed over until then.

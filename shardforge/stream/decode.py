@@ -59,7 +59,7 @@ def decode(
 
     Returns:
         By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
-        or uint16 [H, W]; ``volume`` [Z, Y, X] of any plain dtype; ``array`` as stored; ``class`` int; ``text``
+        or uint16 [H, W]; ``volume`` [Z, Y, X, 1] of any plain dtype; ``array`` as stored; ``class`` int; ``text``
         str; ``json`` what the JSON says.
 
     Raises:
@@ -68,15 +68,12 @@ def decode(
     form = field.rpartition(".")[2]
     if info.kind == "image":
         return _image(payload, form, channels, depth, strict, reduce, copy)
+    if info.kind == "volume":
+        return _volume(payload, copy)
     if info.kind == "mask":
         return _mask(payload, form)
     if info.kind == "array":
         return _array(payload)
-    if info.kind == "volume":
-        volume = _array(payload)
-        if volume.ndim != 3:
-            raise Undecodable(f"an array of shape {volume.shape} where [Z, Y, X] belongs")
-        return volume
     try:
         if info.kind == "text":
             return str(payload, "utf-8")
@@ -105,6 +102,14 @@ def _image(
     if channels == 1:
         return image[..., None]
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
+
+
+def _volume(payload: memoryview, copy: bool) -> Array:
+    array = _array(payload, copy)
+    if array.ndim != 3:
+        raise Undecodable(f"an array of shape {array.shape} where [Z, Y, X] belongs")
+    # One channel, last as in images: windows become channels there.
+    return array[..., None]
 
 
 def _jpeg(payload: memoryview, channels: int, strict: bool, reduce: Reduce | None) -> Array:

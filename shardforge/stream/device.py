@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from shardforge.errors import UsageError
+
 Content = dict[str, Any]
 
 
@@ -19,11 +21,19 @@ class DeviceFeed:
     Attributes:
         device: where to.
         copies: whether that is another memory, to which page-locked memory is copied faster.
+
+    Raises:
+        UsageError: there is no such device.
     """
 
     def __init__(self, device: torch.device | str | None) -> None:
-        self.device = None if device is None else torch.device(device)
+        try:
+            self.device = None if device is None else torch.device(device)
+        except (RuntimeError, TypeError) as error:
+            raise UsageError(f"device={device!r}: {str(error).splitlines()[0]}") from None
         self.copies = self.device is not None and self.device.type == "cuda"
+        if self.copies and not torch.cuda.is_available():
+            raise UsageError(f"device={str(device)!r}, but torch finds no CUDA device")
 
     def __call__(self, batches: Iterator[Content]) -> Generator[Content, None, None]:
         """The batches, moved."""

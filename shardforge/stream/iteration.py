@@ -83,4 +83,4 @@ class EpochIterator(Iterator[Any]):
         if self.given >= len(self._steps):
             self._dataset.clock.end(ticket)
         elif epoch:
-            self._dataset.clock.end(Ticket(epoch - 1, 0, ticket.version, None))
+            self._dataset.clock.end(Ticket(epoch - 1, 0, ticket.version, 0))

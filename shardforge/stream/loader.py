@@ -218,7 +218,7 @@ class ShardLoader:
 
     def _finished(self, content: dict[str, Any]) -> Any:
         if self._channels_first and isinstance(content.get("image"), torch.Tensor) and content["image"].ndim == 4:
-            content["image"] = content["image"].permute(0, 3, 1, 2)
+            content["image"] = content["image"].movedim(-1, 1)
         return as_chosen(content, self.dataset.names, self.dataset.as_tuple)
 
     def close(self) -> None:

@@ -25,7 +25,8 @@ class Normalize(nn.Module):
     White is 255 for uint8 and 65535 for uint16; for other types it is ``white``.
 
     Args:
-        mean, std: per channel, in units of the full range (0 … 1). A constant channel (std 0) is centred only.
+        mean, std: per channel, in units of the full range (0 … 1), or of the values themselves where ``white`` is 1
+            (modality values). A constant channel (std 0) is centred only.
         dtype: of the result: float32, float16 or bfloat16.
         memory_format: of the result, ``torch.contiguous_format`` or ``torch.channels_last``.
         white: the value of full intensity in images that are neither uint8 nor uint16.
@@ -68,21 +69,28 @@ class Normalize(nn.Module):
                 f"this dataset has no pixel statistics of a split {_TRAIN!r}",
                 todo="Give mean and std to Normalize yourself.",
             )
-        return cls(split.stats.mean, split.stats.std, dtype, memory_format, (1 << manifest.depth) - 1)
+        mean, std = split.stats.mean, split.stats.std
+        if not manifest.modality_values:
+            return cls(mean, std, dtype, memory_format, (1 << manifest.depth) - 1)
+        # Counted as 0 … 65535 from −32768 on.
+        mean, std = tuple(value * 65535 - 32768 for value in mean), tuple(value * 65535 for value in std)
+        return cls(mean, std, dtype, memory_format, 1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """uint8 or uint16 [N, H, W, C] or [N, C, H, W] → ``dtype`` [N, C, H, W].
+        """uint8, uint16 or int16 [N, H, W, C] or [N, C, H, W], or volumes [N, Z, Y, X, C] or [N, C, Z, Y, X] →
+        ``dtype`` with the channels second.
 
         The last dimension is taken for the channels if it has as many as ``mean``, else the second.
         """
         channels = len(self.mean)
-        if images.ndim == 4 and images.shape[3] == channels:
-            images = images.permute(0, 3, 1, 2)
-        elif images.ndim != 4 or images.shape[1] != channels:
+        if images.ndim in (4, 5) and images.shape[-1] == channels:
+            images = images.movedim(-1, 1)
+        elif images.ndim not in (4, 5) or images.shape[1] != channels:
             raise UsageError(f"images of shape {list(images.shape)} where [N, H, W, {channels}] belongs")
         scale = 1 / (_WHITES.get(images.dtype, self.white) * self.std.float())
         shift = -self.mean.float() / self.std.float()
-        out = images.float() * scale.view(1, -1, 1, 1) + shift.view(1, -1, 1, 1)
+        beside = (1, -1, *[1] * (images.ndim - 2))
+        out = images.float() * scale.view(beside) + shift.view(beside)
         return out.to(self.dtype, memory_format=self.memory_format)
 
     def extra_repr(self) -> str:

@@ -32,6 +32,7 @@ class Split:
         root, name: where it is.
         manifest: of the whole dataset.
         index: see :class:`~shardforge.shards.index.SplitIndex`.
+        files: the tars; see :class:`~shardforge.stream.fetch.ShardFiles`.
     """
 
     def __init__(self, root: Path, name: str, manifest: Manifest) -> None:
@@ -40,7 +41,7 @@ class Split:
         info = manifest.splits[name]
         self.counts = tuple(shard.samples for shard in info.shards)
         self.shards = tuple(shard.name for shard in info.shards)
-        self._files = ShardFiles(
+        self.files = ShardFiles(
             [layout.tar_path(root, shard.name) for shard in info.shards], [shard.bytes for shard in info.shards]
         )
         self._index_path = layout.index_path(root, name)
@@ -65,9 +66,8 @@ class Split:
                 extents = self.index.extents(member, ids)
                 if extents.size[0] >= 0 or not info.optional:
                     extent = int(extents.shard[0]), int(extents.offset[0]), int(extents.size[0])
-                    sample["image" if info.kind in ("image", "volume") else member] = self.value(
-                        place, member, info, *extent
-                    )
+                    name = "image" if member == self.manifest.image_field else member
+                    sample[name] = self.value(place, member, info, *extent)
         return sample
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -97,7 +97,7 @@ class Split:
         if size < 0:
             raise self._problem(DamagedError, number, member, "the index says that it is missing")
         try:
-            payload = self._files.view(shard, offset, size)
+            payload = self.files.view(shard, offset, size)
         except (DamagedError, StorageError) as error:
             raise self._problem(type(error), number, member, error.what) from None
         try:
@@ -173,9 +173,9 @@ class Dataset:
         return sum(len(split) for split in self.splits.values())
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """One sample: ``key``, ``split``, ``image`` (uint8 or uint16 [H, W, C], RGB), ``label`` as the parquet has it
-        (a class id, a list of them, a number or a list of numbers; absent in a dataset without labels), and every
-        other stored field that the sample has.
+        """One sample: ``key``, ``split``, ``image`` (uint8 or uint16 [H, W, C], RGB; a volume is [Z, Y, X, 1]),
+        ``label`` as the parquet has it (a class id, a list of them, a number or a list of numbers; absent in a
+        dataset without labels), and every other stored field that the sample has.
 
         Raises:
             IndexError: there is no such sample.

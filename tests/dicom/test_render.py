@@ -8,7 +8,7 @@ import pytest
 from shardforge.dicom.facts import FrameMeaning, Lut, PixelFormat, Window
 from shardforge.dicom.modality import ModalityTables
 from shardforge.dicom.padding import fill_padding, padding_mask
-from shardforge.dicom.render import as_modality_values, render
+from shardforge.dicom.render import render
 from shardforge.dicom.voi import VoiTables, levels
 
 CT = np.array([[-1000, -160, -159, 0], [40, 239, 240, 3000]], np.int16)
@@ -76,17 +76,3 @@ def test_monochrome_twins_show_the_same() -> None:
         pictures.append(render(filled, None, [window], VoiTables(), inverted=inverted).pixels)
     assert np.array_equal(pictures[0], pictures[2])
     assert np.array_equal(pictures[1], pictures[3])
-
-
-def test_resampled_values_are_rounded_and_held_in_range() -> None:
-    floats = np.array([-1e6, -32768.4, -0.6, -0.5, 0.49999997, 0.5, 1.5, 12.3, 32767.4, 1e6], np.float32)
-    out = as_modality_values(floats, "int16")
-    assert out.dtype == np.int16
-    assert out.tolist() == [-32768, -32768, -1, 0, 0, 0, 2, 12, 32767, 32767]
-    words = as_modality_values(np.array([-3e9, 65535.4, 3e9], np.float32), "int32")
-    assert words.dtype == np.int32
-    assert words.tolist() == [-(2**31), 65535, 2**31 - 1]
-    assert as_modality_values(floats, "float32") is floats
-    assert floats[0] == -1e6
-    with pytest.raises(ValueError, match="uint8"):
-        as_modality_values(floats, "uint8")

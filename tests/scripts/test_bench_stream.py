@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from scripts.bench.environments import READERS, MissingError, python_of
-from scripts.bench.process import answer_of
+from scripts.bench.launch import answer_of
 from scripts.bench.reading.child import _check
 from scripts.bench.reading.contestants import CONTENDERS, PEERS
 from scripts.bench.reading.prepare import pictures, some
@@ -82,19 +82,19 @@ def test_every_contender_has_a_module_and_every_peer_an_environment() -> None:
         assert spec is not None
         assert spec.origin is not None
         assert f'"{name}"' in Path(spec.origin).read_text()
-    assert set(PEERS) == set(READERS)
+    assert {f"reading-{peer}" for peer in PEERS} == set(READERS)
 
 
 def test_a_reader_that_cannot_be_installed_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(MissingError, match="libopencv-dev"):
-        python_of("ffcv", tmp_path, reading=True)
+        python_of("reading-ffcv", tmp_path, READERS)
     assert not (tmp_path / "environments" / "reading-ffcv" / "complete").exists()
 
 
 def test_a_process_that_fails_gives_its_last_words() -> None:
     with pytest.raises(MissingError, match="KeyError: 'nothing'"):
-        answer_of(Path(sys.executable), "scripts.bench.reading.child", "nothing")
+        answer_of(Path(sys.executable), "scripts.bench.reading.child", ["nothing"])
 
 
 def test_pictures_have_a_short_side_of_256_and_some_are_the_first(tmp_path: Path) -> None:

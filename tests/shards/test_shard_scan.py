@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shardforge.shards.scan import CHUNK, Scan, scan
+from shardforge.shards.one_pass import CHUNK
+from shardforge.shards.scan import Scan, scan
 from shardforge.shards.tar import END_OF_ARCHIVE, TarWriter, header
 
 SAMPLES = {

@@ -88,3 +88,11 @@ def test_a_dataset_without_statistics_is_refused(tmp_path: Path) -> None:
     make_dataset(tmp_path, {"val": [3]})
     with pytest.raises(UsageError, match="statistics"):
         Normalize.from_dataset(tmp_path)
+
+
+def test_volumes_keep_their_axes_behind_the_channels() -> None:
+    volumes = torch.arange(2 * 3 * 4 * 5, dtype=torch.int16).reshape(2, 3, 4, 5, 1)
+    out = Normalize([10.0], [4.0], white=1)(volumes)
+    assert out.shape == (2, 1, 3, 4, 5)
+    assert torch.equal(out[:, 0], (volumes[..., 0].float() - 10) / 4)
+    assert torch.equal(Normalize([10.0], [4.0], white=1)(volumes.movedim(-1, 1)), out)

@@ -81,7 +81,10 @@ def test_the_position_counts_what_was_handed_over_not_what_was_made(plain: Path)
 
 
 def test_crops_and_flips_go_on_as_they_would_have(plain: Path) -> None:
-    options: dict[str, Any] = {"transform": [RandomResizedCrop(12), RandomHorizontalFlip()], "fields": ("image", "key")}
+    options: dict[str, Any] = {
+        "transform": [RandomResizedCrop(12), RandomHorizontalFlip()],
+        "fields": ("image", "key"),
+    }
     whole = [batch["image"] for batch in ShardLoader(plain, "train", 4, **options)]
     loader = ShardLoader(plain, "train", 4, **options)
     for _ in zip(range(3), loader, strict=False):
@@ -158,9 +161,7 @@ def test_the_training_loop_says_what_it_consumed(plain: Path, batch_size: int | 
         dataset.set_epoch(3)
         seen = [
             batch["key"]
-            for _, batch in zip(
-                range(5), DataLoader(dataset, batch_size=None, num_workers=workers), strict=False
-            )
+            for _, batch in zip(range(5), DataLoader(dataset, batch_size=None, num_workers=workers), strict=False)
         ]
         before += seen if batch_size is None else [key for keys in seen for key in keys]
         state = dataset.state_dict(consumed=5)

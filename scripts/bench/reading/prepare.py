@@ -14,8 +14,8 @@ import numpy as np
 import simplejpeg
 
 from scripts.bench.contenders.bound import make
+from scripts.bench.launch import answer_of
 from scripts.bench.pictures import composed
-from scripts.bench.process import answer_of
 from scripts.bench.reading.contestants import Contender
 from scripts.bench.reading.work import SQUARE
 from scripts.bench.work import sources
@@ -68,7 +68,8 @@ def written(contender: Contender, python: Path, folder: Path, **how: int) -> Pat
 
     def fill(target: Path) -> None:
         module = "scripts.bench.reading.child"
-        answer_of(python, module, "write", contender.module, contender.payload, folder, target, *how.values())
+        words = ["write", contender.module, contender.payload, folder, target, *how.values()]
+        answer_of(python, module, words)
 
     return _once(folder.with_name(name), fill)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts.bench.reading.contestants import CONTENDERS, REFERENCES, Payload
-from scripts.bench.table import megabytes, row
+from scripts.bench.table import row
 
 _HEAD = (
     "contender",
@@ -60,7 +60,7 @@ def table(results: Mapping[str, Result], payload: Payload) -> str:
                     f"{min(ratios):.2f} … {max(ratios):.2f}" if ratios else "",
                     f"{result.median('first'):.2f}",
                     f"{result.median('cpu'):.2f}",
-                    megabytes(result.median("peak")),
+                    f"{result.median('peak') / 1e6:.0f}",
                 ]
             )
         )

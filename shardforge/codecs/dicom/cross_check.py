@@ -86,6 +86,9 @@ def _native(file: DicomFile, frame: int) -> Second | None:
     of = file.format
     if of.kind != "int" or is_subsampled(of) or file.transfer_syntax not in ts.NATIVE:
         return None
+    value = file.data[file.pixels.start : file.pixels.start + (file.pixels.length or 0)]
+    # pydicom refuses every frame where a later one is missing.
+    whole = min(file.frames, len(value) * 8 // frame_bits(of))
     options: dict[str, Any] = {
         "rows": of.rows,
         "columns": of.columns,
@@ -95,11 +98,10 @@ def _native(file: DicomFile, frame: int) -> Second | None:
         "bits_allocated": of.bits_allocated,
         "bits_stored": of.bits_allocated,
         "pixel_representation": 0,
-        "number_of_frames": file.frames,
+        "number_of_frames": whole,
         "pixel_keyword": "PixelData",
         "pixel_vr": file.pixels.vr or "OW",
     }
-    value = file.data[file.pixels.start : file.pixels.start + (file.pixels.length or 0)]
     syntax = UID(ts.EXPLICIT_LE if file.pixels.little else ts.EXPLICIT_BE)
     cells = attempt(lambda: get_decoder(syntax).as_array(value, index=frame, raw=True, **options)[0])
     return _stored(cells, of) if of.bits_allocated > 1 else cells, f"pydicom {pydicom.__version__} native", 0

@@ -122,25 +122,24 @@ def _jpeg(stream: bytes, info: Codestream, pixel_format: PixelFormat) -> Decoded
 
 
 def _jpeg_lossless(stream: bytes, info: Codestream, pixel_format: PixelFormat) -> Decoded:
-    """Lossless JPEG; colours as stored, since this process has no colour transform (PS3.5 8.2.1)."""
+    """Lossless JPEG; colours as stored, since this process has no colour transform (PS3.5 8.2.1).
+
+    imagecodecs' ljpeg would know it too, but crashes on damaged streams.
+    """
     _require_end(stream)
     space = "RGB" if pixel_format.samples == 3 else None
-    bits = info.precision or 8
-    try:
-        values = attempt(lambda: imagecodecs.jpeg8_decode(stream, colorspace=space, outcolorspace=space))
-    except SampleError:
-        # Point transforms and odd precisions.
-        return Decoded(attempt(lambda: imagecodecs.ljpeg_decode(stream)), bits, None, f"{_IMAGECODECS} ljpeg")
-    return Decoded(values, bits, None, f"{_IMAGECODECS} jpeg8")
+    values = attempt(lambda: imagecodecs.jpeg8_decode(stream, colorspace=space, outcolorspace=space))
+    return Decoded(values, info.precision or 8, None, f"{_IMAGECODECS} jpeg8")
 
 
 def _require_end(stream: bytes) -> None:
-    """These decoders return a picture of whatever is there."""
+    """Of a stream that is cut, these decoders return a picture, or take their time before they give up."""
     if b"\xff\xd9" not in stream[-4096:] and b"\xff\xd9" not in stream:
         raise SampleError(Reason.TRUNCATED, "no end marker")
 
 
 def _jpegls(stream: bytes, info: Codestream, pixel_format: PixelFormat) -> Decoded:
+    _require_end(stream)
     values = attempt(lambda: imagecodecs.jpegls_decode(stream))
     return Decoded(values, info.precision or 8, None, f"{_IMAGECODECS} jpegls")
 

@@ -15,6 +15,7 @@ from shardforge.codecs.dicom.spacing import read_place
 from shardforge.codecs.dicom.values import items, numbers, text
 from shardforge.codecs.dicom.voi import Voi, read_voi
 from shardforge.dicom.facts import FrameMeaning, Lut, PixelFormat
+from shardforge.dicom.repair import wrap_suspected
 from shardforge.shards.catalogue import Flag
 
 _TRANSFORMATION, _MODALITY_LUTS = 0x00289145, 0x00283000
@@ -53,13 +54,11 @@ def _monochrome(file: DicomFile, frame: int, flags: list[Flag]) -> FrameMeaning:
     slope, intercept, lut, origin = _modality(file, frame, flags)
     voi, voi_flags = _voi(file, frame, slope, intercept, lut, origin)
     flags.extend(voi_flags)
-    if origin != "default" and _may_have_wrapped(file, intercept):
-        flags.append(Flag.UNSIGNED_WRAP_SUSPECT)
     inverted = file.format.photometric == "MONOCHROME1"
     shape = text(file.dataset, _SHAPE).upper()
     if shape in ("IDENTITY", "INVERSE") and inverted != (shape == "INVERSE"):
         flags.append(Flag.LUT_SHAPE_CONFLICT)
-    return FrameMeaning(
+    meaning = FrameMeaning(
         slope,
         intercept,
         lut,
@@ -70,6 +69,9 @@ def _monochrome(file: DicomFile, frame: int, flags: list[Flag]) -> FrameMeaning:
         _padding(file, flags),
         inverted,
     )
+    if origin != "default" and wrap_suspected(file.modality, file.format, meaning):
+        flags.append(Flag.UNSIGNED_WRAP_SUSPECT)
+    return meaning
 
 
 Modality = tuple[float, float, Lut | None, Literal["frame", "shared", "top", "default"]]
@@ -131,12 +133,6 @@ def _voi(
 def _range(of: PixelFormat) -> tuple[int, int]:
     half = 1 << (of.bits_stored - 1)
     return (-half, half - 1) if of.signed else (0, 2 * half - 1)
-
-
-def _may_have_wrapped(file: DicomFile, intercept: float) -> bool:
-    """12 bits without a sign can hold no air, at -1000 HU, with such an intercept."""
-    of = file.format
-    return file.modality == "CT" and of.bits_stored == 12 and not of.signed and intercept > -100
 
 
 def _padding(file: DicomFile, flags: list[Flag]) -> tuple[int, int] | None:

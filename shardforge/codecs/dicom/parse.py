@@ -102,6 +102,10 @@ def parse_dicom(
         raise SampleError(Reason.EMPTY)
     head = file.read(size if tags is None else min(size, _HEAD))
     start = read_start(head, size)
+    if start.offset + 8 > len(head) and len(head) < size:
+        # File meta information may hold anything, a long private element too.
+        head += file.read(size - len(head))
+        start = read_start(head, size)
     wanted = None if tags is None else [int(tag) for tag in tags]
     if start.transfer_syntax in DEFLATED_DATASETS:
         return _parse_deflated(file, head, start, wanted, max_inflated, size)

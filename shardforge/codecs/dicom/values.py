@@ -9,9 +9,11 @@ import math
 import re
 import struct
 from dataclasses import dataclass
+from typing import cast
 
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.dataset import Dataset
+from pydicom.multival import MultiValue
 from pydicom.sequence import Sequence
 
 _BINARY = {
@@ -55,6 +57,14 @@ class Numbers:
         return values if len(values) == count == len(self.values) else None
 
 
+def _element(dataset: Dataset, tag: int) -> DataElement | RawDataElement | None:
+    """An element as it was read, or as pydicom has converted it since.
+
+    pydicom's own access makes a tag object of the number each time, and converts elements without a value.
+    """
+    return cast(dict[int, DataElement | RawDataElement], dataset._dict).get(tag)
+
+
 def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     """Reads numbers of any VR.
 
@@ -64,7 +74,7 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     Args:
         vr: what the data dictionary says, for datasets that do not state it.
     """
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if element is None:
         return Numbers()
     if isinstance(element, DataElement):
@@ -84,7 +94,9 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
 
 def _converted(element: DataElement) -> Numbers:
     value = element.value
-    many = [value] if isinstance(value, str | int | float) else list(value or ())
+    if isinstance(value, bytes):
+        return _of_texts(value[:_LONGEST].decode("latin-1").split("\\"), element.VR)
+    many = list(value) if isinstance(value, MultiValue | list | tuple) else [] if value is None else [value]
     return _of_texts([str(item) for item in many], element.VR)
 
 
@@ -105,20 +117,20 @@ def _of_texts(texts: list[str], vr: str) -> Numbers:
 
 def text(dataset: Dataset, tag: int) -> str:
     """The first value of a code string or UID, stripped; "" if there is none."""
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if element is None or element.value is None:
         return ""
     value = element.value
     if isinstance(value, bytes):
         value = value[:_LONGEST].decode("latin-1").split("\\")[0]
     elif not isinstance(value, str):
-        value = next(iter(value), "") if isinstance(value, list | tuple) else str(value)
+        value = next(iter(value), "") if isinstance(value, MultiValue | list | tuple) else str(value)
     return str(value).strip(" \0")
 
 
 def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None:
     """The bytes of an element, whether they are little endian, and its VR as stated (None if implicit)."""
-    element = dataset.get_item(tag)
+    element = _element(dataset, tag)
     if isinstance(element, RawDataElement):
         return element.value or b"", element.is_little_endian, element.VR
     if element is None:
@@ -126,7 +138,7 @@ def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None
     value = element.value
     if isinstance(value, bytes):
         return value, True, element.VR
-    many = [value] if isinstance(value, int) else list(value or ())
+    many = list(value) if isinstance(value, MultiValue | list | tuple) else [] if value is None else [value]
     try:
         return struct.pack(f"<{len(many)}H", *(int(item) & 0xFFFF for item in many)), True, element.VR
     except (TypeError, ValueError):
@@ -135,7 +147,7 @@ def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None
 
 def items(dataset: Dataset, tag: int) -> list[Dataset]:
     """The items of a sequence; none where it is absent or cannot be read."""
-    if tag not in dataset:
+    if _element(dataset, tag) is None:
         return []
     try:
         value = dataset[tag].value

@@ -17,6 +17,7 @@ from shardforge.dicom.allow_list import PROFILE
 from shardforge.dicom.day_offset import day_offset, earliest_dates
 from shardforge.dicom.privacy import IdentityKey, Kind
 from shardforge.recipe import Recipe
+from shardforge.shards.catalogue import Reason
 from shardforge.sources.dicom.columns import DATES, FREE_TEXT, IDENTIFIERS
 from shardforge.sources.dicom.scan import DicomScan
 from shardforge.sources.item import Item
@@ -27,6 +28,9 @@ _KINDS: Mapping[str, Kind] = {
     "dicom_series_uid": "series",
     "dicom_sop_uid": "sop",
 }
+
+_OWN_WORDS = frozenset((Reason.BAD_GEOMETRY, Reason.BURNED_IN))
+"""Reasons whose detail is in fixed words; what is said of other files may quote them."""
 
 
 def conceal_identities(source: Path, found: DicomScan, recipe: Recipe, key: KeyFile | None) -> Listing:
@@ -92,8 +96,7 @@ def _concealed(item: Item, found: DicomScan, names: _Names, first: Mapping[str, 
         columns=columns,
         alias=names("source", item.source),
         group_alias=None if item.group is None else names("group", item.group),
-        # What is said of a file may quote it.
-        detail="",
+        detail=item.detail if item.problem in _OWN_WORDS else "",
     )
 
 

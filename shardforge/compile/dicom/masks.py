@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from shardforge.codecs.dicom.pixels import decode_frame
 from shardforge.codecs.dicom.read import DicomFile, read_dicom
+from shardforge.codecs.dicom.values import text
 from shardforge.codecs.dicom_seg import segmentation_index
 from shardforge.codecs.encode import encode_mask
 from shardforge.codecs.limits import Limits
@@ -16,6 +17,8 @@ from shardforge.errors import SampleError
 from shardforge.geometry.resample import cut_out
 from shardforge.geometry.resize import Placement, resize_mask
 from shardforge.shards.catalogue import Reason
+
+_SOP_INSTANCE, _FRAME_OF_REFERENCE = 0x00080018, 0x00200052
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class SegmentationMasks:
             SampleError: ``mask_mismatch``, or what is wrong with the segmentation.
         """
         found = self._parse(data)
-        sop = str(image.dataset.get("SOPInstanceUID", "")).strip(" \0")
+        sop = text(image.dataset, _SOP_INSTANCE)
         plane = _plane(image, meaning)
         frames, _ = frames_of(found.index, sop, image_frame=number, plane=plane)
         stored = {frame.frame: decode_frame(found.file, frame.frame).values for frame in frames}
@@ -65,5 +68,4 @@ class SegmentationMasks:
 def _plane(image: DicomFile, meaning: FrameMeaning) -> Plane | None:
     if meaning.position is None or meaning.orientation is None or meaning.spacing is None:
         return None
-    reference = str(image.dataset.get("FrameOfReferenceUID") or "")
-    return Plane(reference, meaning.position, meaning.orientation, meaning.spacing)
+    return Plane(text(image.dataset, _FRAME_OF_REFERENCE), meaning.position, meaning.orientation, meaning.spacing)

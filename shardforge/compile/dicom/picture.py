@@ -55,7 +55,8 @@ def show(frame: Frame, placement: Placement, recipe: Recipe, modality: str, tabl
     """
     if frame.coloured:
         return Shown(_colours(frame, placement, recipe))
-    values = resize_values(cut_out(frame.values, placement), placement, recipe.resampler, _darkest(frame))
+    fill = _darkest(frame) if _has_border(placement) else 0.0
+    values = resize_values(cut_out(frame.values, placement), placement, recipe.resampler, fill)
     if recipe.modality_values:
         return Shown(stored_values(values, recipe)[:, :, None])
     mask = _mask(frame, placement)
@@ -105,11 +106,14 @@ def stored_values(values: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
 
 def _mask(frame: Frame, placement: Placement) -> NDArray[np.bool_] | None:
     """Where the canvas shows padding, or nothing."""
-    padded = (placement.width, placement.height) != (placement.inner_width, placement.inner_height)
-    if frame.mask is None and not padded:
+    if frame.mask is None and not _has_border(placement):
         return None
     mask = np.zeros(frame.values.shape, np.bool_) if frame.mask is None else frame.mask
     return resize_mask(cut_out(mask, placement), placement, fill=1)
+
+
+def _has_border(placement: Placement) -> bool:
+    return (placement.width, placement.height) != (placement.inner_width, placement.inner_height)
 
 
 def _darkest(frame: Frame) -> float:

@@ -69,10 +69,11 @@ class DicomSampleMaker:
             if item.problem is not None:
                 raise SampleError(item.problem, item.detail or "")
             raw = {name: self._sources.read(path, size) for name, (path, size) in item.files.items()}
-            digests = {name: self._digest(data) for name, data in raw.items()}
-            known = replace(known, source_bytes=len(raw["image"]), source_sha256=digests.pop("image"))
-            known = replace(known, sidecar_sha256=sidecar_digest(digests))
-            if item.planned_sha256 not in (None, hashlib.sha256(raw["image"]).hexdigest()):
+            plain = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
+            digests = {name: self._concealed(digest) for name, digest in plain.items()}
+            main, size = digests.pop("image"), len(raw["image"])
+            known = replace(known, source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
+            if item.planned_sha256 not in (None, plain["image"]):
                 raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
             file = read_dicom(raw["image"], self._settings.limits)
             known = replace(
@@ -90,8 +91,7 @@ class DicomSampleMaker:
         except SampleError as error:
             return Sample(replace(known, status=status_of(error.reason), reason=error.reason), detail=error.detail)
 
-    def _digest(self, data: bytes) -> str:
-        plain = hashlib.sha256(data).hexdigest()
+    def _concealed(self, plain: str) -> str:
         return plain if self._key is None else self._key.hash_identifier("source_sha256", plain)
 
     def _frame(self, file: DicomFile, number: int, item: PlannedItem) -> Frame:

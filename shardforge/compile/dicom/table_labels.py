@@ -14,6 +14,7 @@ from shardforge.sections import BoxOptions
 from shardforge.sources.dicom.scan import DicomScan
 from shardforge.sources.dicom_labels.ids import SliceIds
 from shardforge.sources.dicom_labels.join import BOXES, join_labels
+from shardforge.sources.dicom_labels.keys import is_identifier
 from shardforge.sources.dicom_labels.options import JoinOptions, Key
 from shardforge.sources.dicom_labels.pile import Joined
 from shardforge.sources.item import Item
@@ -32,6 +33,8 @@ def label_items_by_table(found: DicomScan, recipe: Recipe) -> Recipe:
         UsageError, StorageError: the table cannot be used.
     """
     assert recipe.table is not None
+    if recipe.dicom.identifiers == "hash":
+        _refuse_identifiers(recipe)
     key, columns = _key(recipe.dicom.label_key)
     options = JoinOptions(
         columns=source_options(recipe),
@@ -54,6 +57,19 @@ def label_items_by_table(found: DicomScan, recipe: Recipe) -> Recipe:
     if BOXES in joined.columns and recipe.boxes is None:
         update["boxes"] = BoxOptions(column=BOXES, format="xyxy")
     return recipe.model_copy(update=update)
+
+
+def _refuse_identifiers(recipe: Recipe) -> None:
+    """What is asked for by name would be stored as it is."""
+    keys = recipe.keys.removeprefix("column:") if recipe.keys.startswith("column:") else None
+    asked = {"keys": (keys,), "label": recipe.label, "caption": (recipe.caption,)}
+    for option, names in asked.items():
+        for name in names:
+            if name is not None and is_identifier(name):
+                raise UsageError(
+                    f"{option}: the column {name!r} identifies patients or their images",
+                    todo="Choose another column, or keep identifiers with --keep-identifiers.",
+                )
 
 
 def _key(text: str | None) -> tuple[Key | None, tuple[str, ...]]:

@@ -19,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from shardforge.inspect.bench.workload import Workload
-from shardforge.shards import layout
 from shardforge.shards.manifest import FieldInfo
 from shardforge.stream.augment import Numbers, Shape, Transform
 from shardforge.stream.batches import BatchJob
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.decode import Reduce
-from shardforge.stream.fetch import ShardFiles
 from shardforge.stream.fields import Member
 from shardforge.stream.reader import Split
 from shardforge.stream.resizing import Image
@@ -173,9 +171,7 @@ class _TimedMember(Member):
 
     def __init__(self, split: Split, name: str, info: FieldInfo, log: _Log) -> None:
         super().__init__(split, name, info)
-        shards = split.manifest.splits[split.name].shards
-        paths = [layout.tar_path(split.root, shard.name) for shard in shards]
-        self._files, self._log = ShardFiles(paths, [shard.bytes for shard in shards]), log
+        self._files, self._log = split.files, log
 
     def decoded(
         self, number: int, gathered: tuple[int, int, int], reduce: Reduce | None = None, copy: bool = True

@@ -63,8 +63,6 @@ def read_headers(
         return found
     idle: SimpleQueue[_Worker] = SimpleQueue()
     started = [_Worker(root, settings) for _ in range(min(workers, len(chunks)))]
-    for worker in started:
-        idle.put(worker)
 
     def run(chunk: Sequence[SourceFile]) -> list[Header]:
         worker = idle.get()
@@ -75,6 +73,10 @@ def read_headers(
 
     threads = ThreadPoolExecutor(len(started))
     try:
+        # They load their libraries side by side.
+        for worker in started:
+            worker.wait()
+            idle.put(worker)
         for headers in threads.map(run, chunks):
             found += headers
             _tell(progress, found, files)
@@ -116,11 +118,24 @@ def _tell(progress: Callable[[int, int], None] | None, found: Sequence[Header], 
 
 
 class _Worker:
-    """A process that reads headers; a fresh one takes over when it dies."""
+    """A process that reads headers, once it has been waited for; a fresh one takes over when it dies."""
 
     def __init__(self, root: Path, settings: HeaderSettings) -> None:
         self._settings = (root, settings)
         self._pipe, self._process = self._start()
+
+    def wait(self) -> None:
+        """Until the process can read.
+
+        Raises:
+            ShardforgeError: it cannot be started.
+        """
+        try:
+            self._pipe.send(self._settings)
+            self._pipe.recv()
+        except (EOFError, OSError):
+            self.stop()
+            raise ShardforgeError("a process that reads headers cannot be started") from None
 
     def read(self, files: Sequence[SourceFile]) -> list[Header]:
         try:
@@ -130,6 +145,7 @@ class _Worker:
         except (EOFError, OSError):
             self.stop()
             self._pipe, self._process = self._start()
+            self.wait()
         if len(files) == 1:
             return [Header(files[0], problem=Reason.DECODER_CRASH, detail="the process died on its header")]
         half = len(files) // 2
@@ -151,12 +167,4 @@ class _Worker:
                 # What libraries say of a file may quote it.
                 stderr=subprocess.DEVNULL,
             )
-        try:
-            ours.send(self._settings)
-            ours.recv()
-        except (EOFError, OSError):
-            ours.close()
-            process.kill()
-            process.wait()
-            raise ShardforgeError("a process that reads headers cannot be started") from None
         return ours, process

@@ -154,6 +154,9 @@ class _Builder:
         return self._item(header, frame, None, files, frames, *self._problem())
 
     def _problem(self) -> tuple[Reason | None, str]:
+        alone = len(self._slices) == 1 and not self._group.finding.same_position
+        if self._options.unit == "volume" and alone:
+            return Reason.SINGLE_SLICE, ""
         words = ", ".join(self._group.finding.words)
         return (Reason.BAD_GEOMETRY, words) if self._bad else (None, "")
 

@@ -26,7 +26,9 @@ class Values:
     """Reads the elements of one dataset or sequence item by tag."""
 
     def __init__(self, dataset: Dataset) -> None:
-        self._elements = cast(dict[int, Any], dataset._dict)
+        elements = cast(dict[int, Any], dataset._dict)
+        # pydicom's tags compare in Python, plain numbers do not.
+        self._elements = dict(zip(map(int, elements), elements.values(), strict=True))
         self._dataset = dataset
 
     def texts(self, tag: int) -> tuple[str, ...]:

@@ -190,16 +190,6 @@ class Archives:
         file.close()
 
 
-def read_member(root: Path, path: str, limit: int) -> bytes:
-    """All bytes of one member. Whoever reads many keeps an :class:`Archives` instead.
-
-    Raises:
-        SampleError: as :meth:`Archives.read`.
-    """
-    with Archives(root, keep=1) as archives:
-        return archives.read(path, limit)
-
-
 def _listing(path: str, mtime_ns: int, infos: list[zipfile.ZipInfo]) -> ZipListing:
     listing = ZipListing()
     seen: set[str] = set()

@@ -10,12 +10,14 @@ import pytest
 
 from shardforge.codecs.dicom.meaning import frame_meaning
 from shardforge.codecs.dicom.pixels import decode_frame
+from shardforge.codecs.dicom.read import DicomFile, read_dicom
 from shardforge.codecs.dicom.rgb import frame_to_rgb, is_colour
 from shardforge.errors import SampleError
-from shardforge.shards.catalogue import Flag, Status, status_of
+from shardforge.shards.catalogue import Flag, Reason, Status, status_of
 from tests.codecs.dicom.corpus_files import (
     EXPECTED,
     FLAGS,
+    LIMITS,
     PICTURES,
     REASONS,
     REFUSED,
@@ -208,3 +210,27 @@ def test_twins_of_both_polarities_differ_in_their_meaning_alone(corpus: Path) ->
     first, second = (read(corpus, f"dicom/voi/made_twin_mono{number}.dcm") for number in (1, 2))
     assert np.array_equal(4095 - stacked(first), stacked(second))
     assert [frame_meaning(file, 0)[0].inverted for file in (first, second)] == [True, False]
+
+
+def _read_or_reason(data: bytes, *, whole: bool) -> DicomFile | Reason:
+    try:
+        return read_dicom(data, LIMITS, whole=whole)
+    except SampleError as error:
+        return error.reason
+
+
+@pytest.mark.parametrize("name", list(EXPECTED) or ["absent"])
+def test_reading_the_needed_elements_alone_changes_nothing(corpus: Path, name: str) -> None:
+    data = (corpus / name).read_bytes()
+    whole, needed = (_read_or_reason(data, whole=kept) for kept in (True, False))
+    if not isinstance(whole, DicomFile) or not isinstance(needed, DicomFile):
+        assert whole is needed
+        return
+    assert (needed.format, needed.frames, needed.flags) == (whole.format, whole.frames, whole.flags)
+    assert (needed.sop_class, needed.modality) == (whole.sop_class, whole.modality)
+    assert (needed.pixels, needed.fragments) == (whole.pixels, whole.fragments)
+    for number in (0, whole.frames - 1):
+        assert repr(frame_meaning(needed, number)) == repr(frame_meaning(whole, number))
+    if is_colour(whole):
+        colours = [frame_to_rgb(file, decode_frame(file, 0))[0] for file in (whole, needed)]
+        assert np.array_equal(*colours)

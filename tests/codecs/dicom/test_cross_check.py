@@ -55,3 +55,11 @@ def test_a_second_decoder_finds_a_single_wrong_value(corpus: Path, name: str, se
     with pytest.raises(SampleError) as caught:
         cross_check(file, 0, replace(frame, values=wrong))
     assert caught.value.reason is Reason.DECODERS_DISAGREE
+
+
+def test_whole_frames_are_checked_where_the_last_is_missing(corpus: Path) -> None:
+    file = read(corpus, "dicom/broken/made_missing_frame.dcm")
+    for number in range(3):
+        assert (cross_check(file, number, decode_frame(file, number)) or "").startswith("pydicom")
+    with pytest.raises(SampleError, match="frame 3 ends at"):
+        decode_frame(file, 3)

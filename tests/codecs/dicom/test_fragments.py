@@ -52,6 +52,7 @@ def check(file: DicomFile) -> None:
         # A table that points nowhere is not believed.
         items(*HALVES, table=(0, 5, 7)),
         items(*STREAMS, table=(0, 0, 0)),
+        items(*STREAMS, table=(5, *starts(STREAMS, 1)[1:])),
         items(*STREAMS, table=(0,)),
     ],
 )

@@ -211,6 +211,7 @@ def test_a_frames_own_groups_count_before_shared_ones_before_the_top_level() -> 
         ([explicit(0x00280120, "US", [30]), explicit(0x00280121, "US", [0])], False, (0, 30), ()),
         ([explicit(0x00280120, "SS", [-2000])], True, (-2000, -2000), ()),
         ([explicit(0x00280120, "US", [63536])], True, (-2000, -2000), (Flag.PADDING_SIGN,)),
+        ([explicit(0x00280120, "US", [0x8000])], True, (-32768, -32768), (Flag.PADDING_SIGN,)),
         ([explicit(0x00280120, "SS", [-1])], False, (65535, 65535), (Flag.PADDING_SIGN,)),
         ([explicit(0x00280121, "US", [5])], False, None, ()),
         ([explicit(0x00280120, "US", b"")], False, None, ()),

@@ -68,6 +68,13 @@ def test_a_header_longer_than_the_first_read_is_followed_to_its_end() -> None:
         assert parsed.pixels.start == len(data) - 8
 
 
+@pytest.mark.parametrize("tags", [None, [ROWS]])
+def test_long_file_meta_information_is_read_through(tags: list[int] | None) -> None:
+    private = explicit(0x00020102, "OB", bytes(50_000))
+    parsed = parse(META + private + IMAGE + explicit(0x7FE00010, "OW", bytes(8)), tags)
+    assert parsed.dataset.Rows == 2
+
+
 def test_a_length_beyond_the_file_is_never_asked_for() -> None:
     data = META + IMAGE + explicit(0x00291010, "OB", bytes(40_000), length=0xFFFFFFF0)
     for tags in (None, [ROWS], [ROWS, 0x00291010]):

@@ -17,6 +17,8 @@ from shardforge.shards.verify import verify
 from tests.codecs.dicom.corpus_files import EXPECTED, FLAGS, PICTURES, REASONS, REFUSED
 from tests.dicom_builds import all_rows, by_source, picture_of
 
+pytestmark = pytest.mark.xdist_group("whole DICOM corpus")
+
 BURNED_IN = {"burned_in": "high", "burned_in_suspect": "unknown"}
 DOSES = {"dicom/multiframe/rtdose.dcm", "dicom/multiframe/rtdose_expb_1frame.dcm", "dicom/multiframe/rtdose_rle.dcm",
          "dicom/broken/badVR.dcm"}  # fmt: skip

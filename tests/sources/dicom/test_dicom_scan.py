@@ -136,8 +136,9 @@ def test_duplicates_are_filtered_and_the_rest_makes_the_volume(corpus: Path) -> 
     assert {item.source: len(item.files) for item in volumes} == {
         "f03.dcm": 8,
         "f92_same_pos_other_pixels.dcm": 1,
-        "f93_localizer.dcm": 1,
     }
+    alone = [item.source for item in scan(root, unit="volume").items if item.problem is Reason.SINGLE_SLICE]
+    assert alone == ["f93_localizer.dcm"]
 
 
 def test_of_two_copies_the_whole_one_is_kept(write: Callable[..., Path], source: Path) -> None:

@@ -7,7 +7,12 @@ import pytest
 
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
-from shardforge.sources.dicom.zips import Archives, ZipLimits, is_member, read_member
+from shardforge.sources.dicom.zips import Archives, ZipLimits, is_member
+
+
+def read_member(root: Path, path: str, limit: int) -> bytes:
+    with Archives(root, keep=1) as archives:
+        return archives.read(path, limit)
 
 
 @pytest.fixture

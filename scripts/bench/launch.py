@@ -1,4 +1,4 @@
-"""Running a contender's module in a process of its own."""
+"""Runs one contender once, in a child process of its own interpreter."""
 
 from __future__ import annotations
 
@@ -7,23 +7,34 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from scripts.bench.environments import ROOT, MissingError, last_line
+from scripts.bench.table import Run
 
 TIMEOUT = 3600
 """Seconds one run may take."""
 
 
-def answer_of(python: Path, module: str, *arguments: object) -> dict[str, Any]:
-    """The JSON object on the last line that ``python -m module …`` prints.
+def launch(python: Path, module: str, arguments: Sequence[object]) -> Run:
+    """What ``python -m module arguments`` measured; it prints a :class:`Run` as its last line of JSON.
 
     Raises:
-        MissingError: it fails; the text is its last words.
+        MissingError: see :func:`answer_of`.
     """
+    return Run(**answer_of(python, module, arguments))
+
+
+def answer_of(python: Path, module: str, arguments: Sequence[object]) -> dict[str, Any]:
+    """The JSON object on the last line that ``python -m module arguments`` prints.
+
+    Raises:
+        MissingError: it failed, or did not end; the text says why.
+    """
+    command = [str(part) for part in (python, "-m", module, *arguments)]
     pipe = subprocess.PIPE
-    command = list(map(str, (python, "-m", module, *arguments)))
     try:
         child = subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
         try:

@@ -1,0 +1,68 @@
+"""Memory of batches: used again, but never while anybody looks at it."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from shardforge.stream.ring import Returns, SharedRing
+from shardforge.stream.slots import FreshSlots, RecycledSlots, SharedSlots
+
+KINDS = [np.uint8, np.uint16, np.int16, np.float32]
+
+
+@pytest.mark.parametrize("slots", [FreshSlots(), SharedSlots(), RecycledSlots(), SharedRing()])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_a_slot_has_the_shape_and_type_asked_for(slots: FreshSlots, dtype: type) -> None:
+    slot = slots.take((3, 5, 7, 1), np.dtype(dtype))
+    assert slot.shape == (3, 5, 7, 1)
+    assert slot.is_contiguous()
+    view = slot.numpy()
+    assert view.dtype == dtype
+    view[:] = 7
+    assert (slot.to(torch.int32) == 7).all()
+    assert slots.take((0, 4), np.dtype(dtype)).shape == (0, 4)
+
+
+def test_recycled_memory_comes_back_when_the_last_view_has_gone() -> None:
+    slots = RecycledSlots()
+    first = slots.take((4, 6), np.dtype(np.uint8))
+    place, view = first.data_ptr(), first.permute(1, 0)[2:].numpy()[:, 1]
+    del first
+    gc.collect()
+    assert slots.take((4, 6), np.dtype(np.uint8)).data_ptr() != place
+    del view
+    gc.collect()
+    assert place in {slots.take((4, 6), np.dtype(np.uint8)).data_ptr() for _ in range(2)}
+    assert isinstance(pickle.loads(pickle.dumps(slots)), RecycledSlots)  # noqa: S301
+
+
+def test_a_ring_is_filled_again_only_after_the_trainer_let_go() -> None:
+    ring, returns = SharedRing(), Returns(1)
+    made = {"image": ring.take((4, 6), np.dtype(np.int16)), "label": torch.zeros(4)}
+    place = made["image"].data_ptr()
+    assert ring.lent(made) == ["image"]
+    received = returns(made, ring.lent(made))
+    del made
+    received["image"][:] = 3
+    view = received["image"][1:2]
+    del received
+    gc.collect()
+    other = ring.take((4, 6), np.dtype(np.int16))
+    assert other.data_ptr() != place
+    other[:] = 5
+    assert (view == 3).all()
+    del view
+    gc.collect()
+    assert ring.take((4, 6), np.dtype(np.int16)).data_ptr() == place
+
+
+def test_a_ring_that_gets_nothing_back_keeps_giving() -> None:
+    ring = SharedRing()
+    places = {ring.take((10,), np.dtype(np.uint8)).data_ptr() for _ in range(16)}
+    assert len(places) == 16
+    assert ring.lent({"image": ring.take((10,), np.dtype(np.uint8))}) == []
