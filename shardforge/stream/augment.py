@@ -93,10 +93,9 @@ class RandomResizedCrop(Transform):
         return self._size
 
     def spare(self, height: int, width: int, numbers: Numbers) -> float:
-        whole = min(height / self._size[0], width / self._size[1])
-        if whole < 2:
-            # No crop is larger than the picture, and a reduction by less than 2 is none.
-            return max(1.0, whole)
+        if min(height / self._size[0], width / self._size[1]) < 2:
+            # No crop is larger than the picture, and decoders reduce by 2 at least: the crop need not be known.
+            return 1.0
         _, _, h, w = self.box(height, width, numbers)
         return max(1.0, min(h / self._size[0], w / self._size[1]))
 
