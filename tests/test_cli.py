@@ -189,7 +189,7 @@ def test_every_option_of_a_recipe_is_a_flag_or_known_to_be_none() -> None:
     assert {"strict", "keep_suspect"} <= flags
 
 
-@pytest.mark.parametrize("command", ["build", "inspect", "doctor"])
+@pytest.mark.parametrize("command", ["build", "inspect", "bench", "doctor"])
 def test_help_has_an_example(command: str) -> None:
     result = run(command, "--help")
     assert result.returncode == 0

@@ -45,7 +45,7 @@ def test_nothing_heavy_is_loaded(code: str) -> None:
 
 def test_help_names_the_commands() -> None:
     text, _ = run_fresh(HELP)
-    for command in ("build", "index", "inspect", "audit", "doctor"):
+    for command in ("build", "index", "inspect", "bench", "audit", "doctor"):
         assert command in text
 
 
