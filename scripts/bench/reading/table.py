@@ -17,6 +17,7 @@ _HEAD = (
     "from … to",
     "first batch s",
     "CPU s / 1 000 images",
+    "shardforge is",
     "peak MB, all processes",
 )
 
@@ -39,7 +40,8 @@ class Result:
 
 def table(results: Mapping[str, Result], payload: Payload) -> str:
     """A row for each contender with this payload. Speeds are medians over the rounds; ratios are medians of the
-    ratios within each round, beside the least and the greatest of them."""
+    ratios within each round, those of speeds beside the least and the greatest of them. Ratios of processor time hold
+    also where other programs take turns on the machine."""
     lines = [row(_HEAD), row(["---", *["---:"] * (len(_HEAD) - 1)])]
     reference = results.get(REFERENCES[payload])
     ours = reference.runs if reference is not None else []
@@ -51,6 +53,7 @@ def table(results: Mapping[str, Result], payload: Payload) -> str:
             lines.append(row([contender.title, f"missing: {result.missing}", *[""] * (len(_HEAD) - 2)]))
             continue
         ratios = [mine["rate"] / theirs["rate"] for mine, theirs in zip(ours, result.runs, strict=False)]
+        processor = [theirs["cpu"] / mine["cpu"] for mine, theirs in zip(ours, result.runs, strict=False)]
         lines.append(
             row(
                 [
@@ -59,7 +62,8 @@ def table(results: Mapping[str, Result], payload: Payload) -> str:
                     f"{statistics.median(ratios):.2f}×" if ratios else "",
                     f"{min(ratios):.2f} … {max(ratios):.2f}" if ratios else "",
                     f"{result.median('first'):.2f}",
-                    f"{result.median('cpu'):.2f}",
+                    f"{result.median('cpu'):.3f}",
+                    f"{statistics.median(processor):.2f}×" if processor else "",
                     f"{result.median('peak') / 1e6:.0f}",
                 ]
             )
