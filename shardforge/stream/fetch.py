@@ -50,6 +50,15 @@ class ShardFiles:
         """
         if not 0 <= shard < len(self._paths):
             raise DamagedError(f"the index names shard {shard} of {len(self._paths)}", where=self._paths[0].parent)
+        content = self._maps.get(shard) if len(self._paths) <= self._limit else None
+        if content is None:
+            content = self._mapped(shard)
+        if offset < 0 or size < 0 or offset + size > len(content):
+            raise DamagedError(f"the index names bytes {offset} … {offset + size} outside", where=self._paths[shard])
+        return content[offset : offset + size]
+
+    def _mapped(self, shard: int) -> memoryview:
+        """The map of a shard, made if need be; where not all fit, the one that was longest out of use goes."""
         if self._owner != os.getpid():
             # A thread of the parent's may have held the lock when this process was forked.
             self._lock, self._owner = threading.Lock(), os.getpid()
@@ -59,9 +68,7 @@ class ShardFiles:
                 content = self._map(shard)
             else:
                 self._maps.move_to_end(shard)
-        if offset < 0 or size < 0 or offset + size > len(content):
-            raise DamagedError(f"the index names bytes {offset} … {offset + size} outside", where=self._paths[shard])
-        return content[offset : offset + size]
+        return content
 
     def _map(self, shard: int) -> memoryview:
         path = self._paths[shard]
