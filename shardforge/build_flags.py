@@ -81,6 +81,7 @@ _DICOM = (
         help="DICOM: make no masks of segmentation objects.",
     ),
     click.option("--label-key", metavar="KEY", help="DICOM: sop, series, study, patient, slice or path.  [found]"),
+    click.option("--columns", metavar="NAME[,NAME…]", help="DICOM: the table's columns to take over.  [none]"),
     click.option("--first-slice", type=int, metavar="0|1", help="DICOM: what the table calls the first slice.  [0]"),
     click.option("--uncertain", metavar="MEANING", help="DICOM: -1 means ignore, keep, positive or negative."),
     click.option("--cross-check", type=int, metavar="N", help="DICOM: decode N items twice and compare.  [0]"),

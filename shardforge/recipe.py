@@ -191,6 +191,8 @@ class Recipe(_Section):
             raise ValueError("spacing: goes with unit volume")
         if self.format == "keep":
             raise ValueError("format: keep is for ordinary images")
+        if self.run.private_map and self.dicom.identifiers == "keep":
+            raise ValueError("private_map: goes with hashed identifiers")
 
     @property
     def windows(self) -> tuple[Request, ...]:
@@ -218,6 +220,10 @@ class Recipe(_Section):
         Raises:
             UsageError: the options do not go together for it.
         """
+        if kind == "images" and self.dicom.model_fields_set:
+            names = ", ".join(sorted(self.dicom.model_fields_set))
+            todo = "Leave them out, or add --kind dicom."
+            raise UsageError(f"options for DICOM ({names}), and the source holds ordinary images", todo=todo)
         try:
             settled = Recipe.model_validate({**self.model_dump(exclude_unset=True), "kind": kind})
         except ValidationError as error:
@@ -327,6 +333,9 @@ def _explain(error: ValidationError) -> str:
             known = list((_SECTIONS[place[0]] if len(place) > 1 else Recipe).model_fields)
             near = difflib.get_close_matches(place[-1], known, 1, 0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            inside = [section for section, kind in _SECTIONS.items() if place[-1] in kind.model_fields]
+            if len(place) == 1 and inside:
+                hint = f"it belongs into the section {inside[0]!r}"
             lines.append(f"unknown key {'.'.join(place)!r}; {hint}")
         else:
             message = problem["msg"].removeprefix("Value error, ")

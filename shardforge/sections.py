@@ -78,6 +78,11 @@ def _parse_spacing(value: Any) -> Any:
     return value
 
 
+def _parse_names(value: Any) -> Any:
+    """``a,b`` → names."""
+    return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
+
+
 def _check_window(text: str) -> str:
     parse_windows(text)
     return text
@@ -123,6 +128,9 @@ class DicomOptions(_Section):
     label_key: str | None = None
     """What the table's rows name: ``sop``, ``series``, ``study``, ``patient``, ``slice`` or ``path``, with the
     columns (``slice:patient_id,index``). Default: found by the columns' names."""
+    columns: Annotated[tuple[str, ...], BeforeValidator(_parse_names)] = ()
+    """Further columns of the table that go into the dataset. Default: all if identifiers are kept, else none, as
+    anything may stand in them. Conditions may use all."""
     first_slice: Literal[0, 1] = 0
     """What the table calls the first slice of a series."""
     uncertain: Literal["ignore", "keep", "positive", "negative"] = "ignore"

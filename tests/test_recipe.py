@@ -133,3 +133,14 @@ def test_identity_is_a_recipe_again() -> None:
     recipe = load_recipe(None, {"split": {"val": 0.25, "train": 0.75}, "size": [30, 20], "resize": "pad"})
     assert Recipe.model_validate(recipe.identity()).identity() == recipe.identity()
     assert list(recipe.split or {}) == ["train", "val"]
+
+
+def test_options_for_dicom_are_refused_on_ordinary_images() -> None:
+    with pytest.raises(UsageError, match=r"options for DICOM \(crop, window\)"):
+        resolve(None, {"window": "lung", "crop": "breast"}).settled("images")
+
+
+def test_an_option_of_a_section_is_told_where_it_belongs(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("key_file: k")
+    with pytest.raises(UsageError, match="it belongs into the section 'run'"):
+        load_recipe(tmp_path / "r.yaml", {})

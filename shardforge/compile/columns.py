@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -13,18 +13,23 @@ from shardforge.sources.item import Item
 
 
 def user_columns(
-    items: Sequence[Item], found: Mapping[str, pa.DataType], reserved: Sequence[str], recipe: Recipe
+    items: Sequence[Item],
+    found: Mapping[str, pa.DataType],
+    reserved: Sequence[str],
+    recipe: Recipe,
+    hidden: Collection[str] = (),
 ) -> tuple[dict[str, str], dict[str, pa.Array], list[str]]:
     """The columns of boxes and keypoints by role, the user's columns as arrays in item order, and notes.
 
     A name that the format uses itself gets the prefix ``user_``; given boxes and keypoints the suffix ``_original``,
-    as their own name is for those that follow the image.
+    as their own name is for those that follow the image. Hidden columns, which only conditions may use, are left out.
     """
     roles = {column: role for role, column in wanted_columns(recipe).items()}
     for name, role in roles.items():
         if name not in found:
             told = f"its further columns: {', '.join(found)}" if found else "it has no further columns"
             raise UsageError(f"{role}: the source has no column {name!r} for them; {told}")
+    found = {name: kind for name, kind in found.items() if name not in hidden}
     taken = {*reserved, "problem", "detail", "caption", "files", "frames", "planned_sha256", "crop", "cross_check"}
     targets = {}
     annotations = {}

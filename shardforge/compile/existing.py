@@ -119,7 +119,7 @@ def _changed(what: str) -> str:
 
 
 def _refuse_other_recipe(out: Path, old: Mapping[str, Any], draft: Draft) -> None:
-    new = json.loads(json.dumps(draft.recipe.identity()))
+    new = json.loads(json.dumps(draft.identity))
     names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     if names:
         told = ", ".join(f"{name} {json.dumps(old.get(name))} -> {json.dumps(new.get(name))}" for name in names)

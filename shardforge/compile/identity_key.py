@@ -45,11 +45,14 @@ def default_key_path() -> Path:
         UsageError: the user has no home folder.
     """
     configured = os.environ.get("XDG_CONFIG_HOME", "")
+    # The XDG specification wants relative paths ignored.
     try:
-        # The XDG specification wants relative paths ignored.
-        base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
+        home = Path.home()
     except RuntimeError:
-        raise UsageError("there is no home folder to keep the identity key in", todo="Use --key-file PATH.") from None
+        home = Path("/")
+    if not Path(configured).is_absolute() and (not home.is_absolute() or home == Path("/")):
+        raise UsageError("there is no home folder to keep the identity key in", todo="Use --key-file PATH.")
+    base = Path(configured) if Path(configured).is_absolute() else home / ".config"
     return base / "shardforge" / "identity.key"
 
 

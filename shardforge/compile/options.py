@@ -63,6 +63,7 @@ class BuildOptions(TypedDict, total=False):
     segmentations: bool
     identifiers: str
     label_key: str
+    columns: str | Sequence[str]
     first_slice: int
     uncertain: str
     cross_check: int

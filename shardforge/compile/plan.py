@@ -25,6 +25,7 @@ from shardforge.compile.inputs import InputDigests, digest_inputs
 from shardforge.compile.keys import assign_keys
 from shardforge.compile.labels import Labelling, label_items, strata
 from shardforge.compile.planned_item import PlannedShard
+from shardforge.compile.published_recipe import published_recipe
 from shardforge.compile.split import freeze, hash_split, keyed_hash, stratified_split
 from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
@@ -54,6 +55,7 @@ class Draft:
         balance: class name → split → items that are not filtered already; empty unless labels are classes.
         annotations: ``boxes`` or ``keypoints`` → the column for them; the user's own has ``_original`` appended.
         privacy: as in the manifest.
+        identity: the recipe, as the manifest has it.
         notes, warnings: for people.
     """
 
@@ -72,6 +74,7 @@ class Draft:
     warnings: tuple[str, ...]
     annotations: dict[str, str]
     privacy: dict[str, str]
+    identity: dict[str, Any]
 
     @property
     def image_field(self) -> ImageField:
@@ -129,7 +132,7 @@ def draft(
             usable[i] = usable[i] and well_formed(items[i].columns, recipe)
         dropped = drop_all_but_first(duplicates, usable, [not own for own in firm])
         problems = [Reason.DUPLICATE if i in dropped else problem for i, problem in enumerate(problems)]
-    annotations, user, renamed = user_columns(items, scan.columns, own_columns(list(fields)), recipe)
+    annotations, user, renamed = user_columns(items, scan.columns, own_columns(list(fields)), recipe, scan.hidden)
     captions = pa.array([item.caption for item in items], pa.string())
     if captions.null_count < len(captions):
         user["caption"] = captions
@@ -183,6 +186,7 @@ def draft(
         ),
         annotations=annotations,
         privacy=dict(privacy or {}),
+        identity=published_recipe(recipe, conceal),
     )
 
 

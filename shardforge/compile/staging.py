@@ -130,7 +130,7 @@ class Staging:
     def write_plan(self, draft: Draft, shards: Sequence[PlannedShard], versions: Mapping[str, str]) -> PlanRecord:
         """Freezes a plan."""
         record = PlanRecord(
-            recipe=draft.recipe.identity(),
+            recipe=draft.identity,
             fields=draft.fields,
             label=draft.label,
             classes=draft.classes,

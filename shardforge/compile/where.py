@@ -81,6 +81,13 @@ def parse_where(text: str, columns: Mapping[str, pa.DataType]) -> pc.Expression:
     return _Parser(text, columns).parse()
 
 
+def names_in(text: str) -> set[str]:
+    """The names of columns in a condition."""
+    found = (match for match in _TOKEN.finditer(text))
+    words = {match["word"] for match in found if match["word"] and match["word"].lower() not in _KEYWORDS}
+    return words | {match["quoted"][1:-1] for match in _TOKEN.finditer(text) if match["quoted"]}
+
+
 def rows_where(text: str, columns: Mapping[str, pa.Array]) -> list[int]:
     """Numbers of the rows for which the condition is true, ascending.
 

@@ -109,6 +109,7 @@ class Scan:
         columns: the user's own columns, in order, with the type of all their values.
         splits_declared: whether the source names splits.
         notes: decisions and oddities that people should see.
+        hidden: columns for conditions alone, which rows are not to have.
     """
 
     layout: str
@@ -117,3 +118,4 @@ class Scan:
     columns: Mapping[str, pa.DataType]
     splits_declared: bool
     notes: list[str]
+    hidden: frozenset[str] = frozenset()

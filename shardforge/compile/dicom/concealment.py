@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -10,16 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from shardforge.compile.annotations import wanted_columns
+from shardforge.compile.dicom.burned_in_policy import COLUMN
 from shardforge.compile.identity_key import KeyFile
 from shardforge.compile.listing import Listing
 from shardforge.compile.private_map import Original
 from shardforge.dicom.allow_list import PROFILE
 from shardforge.dicom.day_offset import day_offset, earliest_dates
 from shardforge.dicom.privacy import IdentityKey, Kind
+from shardforge.errors import UsageError
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Reason
-from shardforge.sources.dicom.columns import DATES, FREE_TEXT, IDENTIFIERS
+from shardforge.sources.dicom.columns import COLUMN_TYPES, DATES, FREE_TEXT, IDENTIFIERS
 from shardforge.sources.dicom.scan import DicomScan
+from shardforge.sources.dicom_labels.join import BOX_LABELS, BOXES, UNCERTAIN
 from shardforge.sources.item import Item
 
 _KINDS: Mapping[str, Kind] = {
@@ -29,6 +33,7 @@ _KINDS: Mapping[str, Kind] = {
     "dicom_sop_uid": "sop",
 }
 
+_MADE = (BOXES, BOX_LABELS, UNCERTAIN)
 _OWN_WORDS = frozenset((Reason.BAD_GEOMETRY, Reason.BURNED_IN))
 """Reasons whose detail is in fixed words; what is said of other files may quote them."""
 
@@ -58,9 +63,29 @@ def conceal_identities(source: Path, found: DicomScan, recipe: Recipe, key: KeyF
     }
     unknown = [replace(thing, path=names("source", thing.path)) for thing in found.unknown]
     series = tuple((names("series", finding.series), finding) for finding in found.findings)
-    concealed = replace(found, items=items, columns=columns, unknown=unknown, findings=(), headers={})
+    hidden = _hidden(columns, recipe)
+    told = [*found.notes, *_told(hidden)]
+    concealed = replace(
+        found, items=items, columns=columns, unknown=unknown, findings=(), headers={}, hidden=hidden, notes=told
+    )
     privacy = {"identifiers": "hash", "key_id": key.key.key_id, "profile": PROFILE}
     return Listing(source, concealed, recipe, key, names.originals(), series, privacy)
+
+
+def _hidden(columns: Mapping[str, pa.DataType], recipe: Recipe) -> frozenset[str]:
+    """Columns of the user's table that the recipe does not name: anything may stand in them."""
+    unknown = [name for name in recipe.dicom.columns if name not in columns]
+    if unknown:
+        raise UsageError(f"columns: the table has no column {unknown[0]!r} that could be taken over")
+    roles = wanted_columns(recipe).values()
+    known = {*COLUMN_TYPES, *map(_day, DATES), COLUMN, *_MADE, *roles, *recipe.dicom.columns}
+    return frozenset(name for name in columns if name not in known)
+
+
+def _told(hidden: frozenset[str]) -> Iterable[str]:
+    if hidden:
+        names = ", ".join(sorted(hidden))
+        yield f"columns of the table that stay out of the dataset: {names}; --columns names those to take over"
 
 
 class _Names:

@@ -102,6 +102,7 @@ def test_tables_that_name_patients_or_instances_give_none_away(
 ) -> None:
     options: Any = {**ALIKE, "split": "train=0.5,val=0.5", "split_by": "stratified", "label": "finding"}
     given = table if by == "patients" else instances
+    options |= {"columns": "score"} if by == "patients" else {}
     shardforge.build(planted.folder, tmp_path / "out", key_file=key_file, kind="dicom", table=given, **options)
     said(capfd, tmp_path)
     assert find_markers(tmp_path, planted) == []
@@ -120,6 +121,33 @@ def test_columns_that_identify_patients_are_refused_where_they_would_be_stored(
     with pytest.raises(UsageError, match="'PatientID' identifies patients"):
         shardforge.build(planted.folder, tmp_path / "out", kind="dicom", table=table, key_file=key_file, **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_columns_that_nobody_names_serve_conditions_and_stay_out(
+    planted: Planted, table: Path, key_file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Anything may stand in a table; what a condition says may name somebody as well."""
+    word = next(iter(planted.words))
+    lines = table.read_text().splitlines()
+    wide = tmp_path / "wide.csv"
+    wide.write_text("\n".join([f"{lines[0]},who", *(f"{line},{word}" for line in lines[1:])]) + "\n")
+    where = f"who = '{word}' or `group` = '{word}'"
+    options: Any = {**ALIKE, "label": "finding", "where": where}
+    out = tmp_path / "built"
+    shardforge.build(planted.folder, out, key_file=key_file, kind="dicom", table=wide, **options)
+    wide.unlink()
+    said(capfd, tmp_path)
+    assert find_markers(tmp_path, planted) == []
+    assert "columns of the table that stay out of the dataset: score, who;" in (tmp_path / "said.txt").read_text()
+    rows = all_rows(out)
+    assert any(row["status"] == "success" for row in rows)
+    assert not {"who", "score"} & set(rows[0])
+    recipe = Manifest.read(out).recipe
+    assert recipe["filters"]["where"].startswith("hidden: ")
+    assert not recipe["table"].endswith(".csv")
+    harmless: Any = {**ALIKE, "where": "dicom_modality = 'CT'"}
+    shardforge.build(planted.folder, tmp_path / "plain", key_file=key_file, kind="dicom", quiet=True, **harmless)
+    assert Manifest.read(tmp_path / "plain").recipe["filters"]["where"] == "dicom_modality = 'CT'"
 
 
 def test_archives_give_nothing_away(
