@@ -75,7 +75,7 @@ class DicomSampleMaker:
             known = replace(known, source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
             if item.planned_sha256 not in (None, plain["image"]):
                 raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
-            file = read_dicom(raw["image"], self._settings.limits)
+            file = read_dicom(raw["image"], self._settings.limits, whole=False)
             known = replace(
                 known,
                 original_width=file.format.columns,
@@ -133,7 +133,7 @@ class DicomSampleMaker:
             if name == "image":
                 frames.append(centre)
                 continue
-            found = self._frame(read_dicom(raw[name], self._settings.limits), number, item)
+            found = self._frame(read_dicom(raw[name], self._settings.limits, whole=False), number, item)
             if found.values.shape != centre.values.shape:
                 raise SampleError(Reason.BAD_GEOMETRY, "a neighbour has another size")
             frames.append(found)
@@ -178,7 +178,9 @@ class DicomSampleMaker:
         names = _in_place(raw)
         if len(names) == 1:
             return [(first, number) for number in item.slice_frames]
-        files = (first if name == "image" else read_dicom(raw[name], self._settings.limits) for name in names)
+        files = (
+            first if name == "image" else read_dicom(raw[name], self._settings.limits, whole=False) for name in names
+        )
         return list(zip(files, item.slice_frames, strict=True))
 
     def _sample(self, outcome: Outcome, pixels: NDArray[Any], payload: bytes, members: Mapping[str, bytes]) -> Sample:
