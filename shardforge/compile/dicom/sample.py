@@ -41,6 +41,7 @@ from shardforge.errors import SampleError
 from shardforge.geometry.resize import Placement
 from shardforge.shards.catalogue import Reason, Status, status_of
 from shardforge.shards.metadata import Outcome
+from shardforge.shards.statistics import Histogram
 
 
 class DicomSampleMaker:
@@ -122,7 +123,8 @@ class DicomSampleMaker:
                 "dicom_chest_wall": cut.chest_wall,
             },
         )
-        return self._sample(outcome, pixels, payload, members)
+        counts = shown[0].counts if len(shown) == 1 else None
+        return self._sample(outcome, pixels, payload, members, counts)
 
     def _stacked(self, item: PlannedItem, raw: Mapping[str, bytes], centre: Frame) -> list[Frame]:
         """The frames whose channels follow each other: the item's own, or it and its neighbours in order of place."""
@@ -183,7 +185,14 @@ class DicomSampleMaker:
         )
         return list(zip(files, item.slice_frames, strict=True))
 
-    def _sample(self, outcome: Outcome, pixels: NDArray[Any], payload: bytes, members: Mapping[str, bytes]) -> Sample:
+    def _sample(
+        self,
+        outcome: Outcome,
+        pixels: NDArray[Any],
+        payload: bytes,
+        members: Mapping[str, bytes],
+        counts: Histogram | None = None,
+    ) -> Sample:
         volume = self._recipe.dicom.unit == "volume"
         outcome = replace(
             outcome,
@@ -195,8 +204,9 @@ class DicomSampleMaker:
             sha256=hashlib.sha256(payload).hexdigest(),
             pixels_hash=pixel_hash(pixels),
         )
-        counted = pixels.reshape(pixels.shape[0], -1, 1) if volume else pixels
-        return Sample(outcome, {self._settings.image_field: payload, **members}, count_levels(counted))
+        if counts is None:
+            counts = count_levels(pixels.reshape(pixels.shape[0], -1, 1) if volume else pixels)
+        return Sample(outcome, {self._settings.image_field: payload, **members}, counts)
 
 
 def _in_place(raw: Mapping[str, bytes]) -> list[str]:
