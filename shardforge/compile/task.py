@@ -6,7 +6,6 @@ import hashlib
 import resource
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -94,7 +93,7 @@ def _add(writer: TarWriter, item: PlannedItem, sample: Sample) -> Outcome:
         return sample.outcome
     assert item.key is not None
     written = writer.add(item.key, sample.members)
-    return replace(sample.outcome, extents=written.extents, sample_crc32=written.crc32)
+    return sample.outcome.but(extents=written.extents, sample_crc32=written.crc32)
 
 
 def _reasons(outcomes: Sequence[Outcome], status: Status) -> dict[str, int]:
