@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import imagecodecs
 import numpy as np
 
 from shardforge.compile.identity_key import load_or_make
@@ -49,7 +50,7 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
     journal = Journal(
         staging.folder, task.shard, record.channels, depth=record.depth, keep=task.resume and path.exists()
     )
-    writer = TarWriter(path, keep=journal.tar_size)
+    writer = TarWriter(path, keep=journal.tar_size, crc32=imagecodecs.deflate_crc32)
     failed = sum(outcome.status is Status.FAILED for outcome in journal.outcomes()) if journal.count else 0
     read = 0
     for position in range(journal.count, len(items)):
