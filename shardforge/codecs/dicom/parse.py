@@ -1,7 +1,8 @@
 """Bytes of a DICOM file → a pydicom dataset and the place of its pixel data.
 
-pydicom reads the elements; the start of the file, deflated datasets and pixel data are dealt with here, so that no
-length that a file states is believed before it has been compared with what there is.
+The usual elements are walked over (:mod:`shardforge.codecs.dicom.walk`), pydicom reads the others; the start of the
+file, deflated datasets and pixel data are dealt with here, so that no length that a file states is believed before it
+has been compared with what there is.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ pydicom.config.convert_wrong_length_to_UN = True
 warnings.filterwarnings("ignore", module=r"pydicom\b")
 
 # Enough for the headers of nearly all files; more is read only where a header is longer.
-HEAD = 1 << 15
+_HEAD = 1 << 15
 _INFLATED_HEAD = 1 << 18
 
 
@@ -87,7 +88,7 @@ def parse_dicom(
     tags: Sequence[int | BaseTag] | None = None,
     max_inflated: int,
     size: int,
-    head_size: int = HEAD,
+    head_size: int = _HEAD,
 ) -> Parsed:
     """Parses a DICOM file, with or without preamble and file meta information, up to its pixel data.
 
