@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import IO
 
@@ -39,11 +38,13 @@ class Journal:
         self._shape = (channels, width(depth))
         self._record = channels * width(depth) * np.dtype(np.uint32).itemsize
         self.tar_size = 0
-        self.count = 0
+        self._outcomes: list[Outcome] = []
         if keep and self._rows_path.exists():
             whole = 0
             for line in self._lines():
-                self.tar_size, self.count, whole = json.loads(line)["tar_size"], self.count + 1, whole + len(line)
+                content = json.loads(line)
+                self.tar_size, whole = content["tar_size"], whole + len(line)
+                self._outcomes.append(_unpack(content["outcome"]))
             with open(self._rows_path, "r+b") as file:
                 file.truncate(whole)
             with open(self._hist_path, "r+b") as file:
@@ -60,7 +61,12 @@ class Journal:
         self._write(self._hist, counts.tobytes())
         self._write(self._rows, json.dumps({"tar_size": tar_size, "outcome": _pack(outcome)}).encode() + b"\n")
         self.tar_size = tar_size
-        self.count += 1
+        self._outcomes.append(outcome)
+
+    @property
+    def count(self) -> int:
+        """Recorded items."""
+        return len(self._outcomes)
 
     @staticmethod
     def _write(file: IO[bytes], data: bytes) -> None:
@@ -70,7 +76,7 @@ class Journal:
 
     def outcomes(self) -> list[Outcome]:
         """All recorded outcomes, in order."""
-        return [_unpack(json.loads(line)["outcome"]) for line in self._lines()]
+        return list(self._outcomes)
 
     def histogram(self) -> Histogram:
         """The sum of all recorded counts [channels, 256], or wider for 16 bits."""
@@ -96,7 +102,7 @@ class Journal:
 
 
 def _pack(outcome: Outcome) -> dict[str, object]:
-    packed = {f.name: getattr(outcome, f.name) for f in fields(outcome) if getattr(outcome, f.name) is not None}
+    packed = {name: value for name, value in vars(outcome).items() if value is not None}
     packed["extents"] = {name: [extent.offset, extent.size] for name, extent in outcome.extents.items()}
     return packed
 

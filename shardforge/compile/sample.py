@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -68,17 +68,16 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
         raw = {name: read_source(root, path, size, settings.limits) for name, (path, size) in item.files.items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
         main, size = digests.pop("image"), len(raw["image"])
-        known = replace(known, source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
+        known = known.but(source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
         if item.planned_sha256 not in (None, known.source_sha256):
             raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
         told = _told_geometry(raw["image"], settings)
         if told is not None:
             width, height, name = told
-            known = replace(known, original_width=width, original_height=height, original_format=name)
+            known = known.but(original_width=width, original_height=height, original_format=name)
             judge_geometry(width, height, settings.recipe.filters)
         picture = _decode(raw["image"], settings, item.frame if item.frames > 1 else None)
-        known = replace(
-            known,
+        known = known.but(
             original_width=picture.source_width,
             original_height=picture.source_height,
             original_format=picture.format,
@@ -91,7 +90,7 @@ def make_sample(item: PlannedItem, settings: SampleSettings, root: Path) -> Samp
             judge_geometry(picture.source_width, picture.source_height, settings.recipe.filters)
         return _finish(item, raw, picture, known, settings)
     except SampleError as error:
-        return Sample(replace(known, status=status_of(error.reason), reason=error.reason), detail=error.detail)
+        return Sample(known.but(status=status_of(error.reason), reason=error.reason), detail=error.detail)
 
 
 def _told_geometry(data: bytes, settings: SampleSettings) -> tuple[int, int, str] | None:
@@ -116,8 +115,7 @@ def _finish(
     payload, passed = _image_payload(raw["image"], picture, pixels, placement, settings)
     mask = partial(_mask, picture=picture, placement=placement, limits=settings.limits)
     members = {settings.image_field: payload, **sidecar_members(item, raw, settings, named, mask)}
-    outcome = replace(
-        known,
+    outcome = known.but(
         status=Status.SUCCESS,
         width=pixels.shape[1],
         height=pixels.shape[0],

@@ -6,10 +6,10 @@ import hashlib
 import resource
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import imagecodecs
 import numpy as np
 
 from shardforge.compile.identity_key import load_or_make
@@ -50,7 +50,7 @@ def run_shard_task(task: ShardTask, marker: Marker, report: FailureReport) -> Sh
     journal = Journal(
         staging.folder, task.shard, record.channels, depth=record.depth, keep=task.resume and path.exists()
     )
-    writer = TarWriter(path, keep=journal.tar_size)
+    writer = TarWriter(path, keep=journal.tar_size, crc32=imagecodecs.deflate_crc32)
     failed = sum(outcome.status is Status.FAILED for outcome in journal.outcomes()) if journal.count else 0
     read = 0
     for position in range(journal.count, len(items)):
@@ -94,7 +94,7 @@ def _add(writer: TarWriter, item: PlannedItem, sample: Sample) -> Outcome:
         return sample.outcome
     assert item.key is not None
     written = writer.add(item.key, sample.members)
-    return replace(sample.outcome, extents=written.extents, sample_crc32=written.crc32)
+    return sample.outcome.but(extents=written.extents, sample_crc32=written.crc32)
 
 
 def _reasons(outcomes: Sequence[Outcome], status: Status) -> dict[str, int]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date
+from functools import lru_cache
 
 _DATE = re.compile(r"(\d{4})(\d{2})(\d{2})|(\d{4})\.(\d{2})\.(\d{2})", re.ASCII)
 _FIRST, _LAST = date(1901, 1, 1), date(2100, 12, 31)
 _EPOCH = date(1970, 1, 1)
 
 
+@lru_cache(maxsize=1024)
 def parse_date(text: str) -> date | None:
     """A DICOM date (PS3.5 6.2, VR DA): ``YYYYMMDD``, or ``YYYY.MM.DD`` as before DICOM 3.
 

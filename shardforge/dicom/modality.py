@@ -83,11 +83,9 @@ class ModalityTables:
         if meaning.modality_lut is None and target.kind == "i":
             # Two's complement wraps around, and the result fits: no wider type is needed in between.
             slope, intercept = (np.int64(number).astype(target) for number in (meaning.slope, meaning.intercept))
-            values = stored.astype(target)
-            if slope != 1:
-                values *= slope
-            values += intercept
-            return values
+            same = stored.dtype.itemsize == target.itemsize and stored.dtype.isnative
+            values: NDArray[Any] = stored.view(target) if same else stored.astype(target)
+            return np.asarray(np.add(values if slope == 1 else np.multiply(values, slope), intercept))
         if stored.dtype.kind == "f" or stored.dtype.itemsize > 2:
             return _computed(stored, meaning, target)
         lut = meaning.modality_lut

@@ -5,6 +5,7 @@ All formulas are computed in float64. Tables hold the formulas' results, so both
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -120,6 +121,17 @@ class VoiTables:
             # Every index is in the table: "wrap" only spares the copy that "raise" makes with `out`.
             self._table(voi, domain, bits, inverted).take(index, out=plane, mode="wrap")
         return planes
+
+    def levels_between(
+        self, low: int, high: int, vois: Sequence[Voi], *, inverted: bool = False
+    ) -> NDArray[np.uint8]:
+        """The 8-bit levels of every whole number from low to high: uint8 [high - low + 1, k].
+
+        Args:
+            low, high: within int16.
+        """
+        numbers = np.arange(low, high + 1)
+        return np.stack([self._table(voi, _INT16, 8, inverted).take(numbers) for voi in vois], axis=1)
 
     def _table(self, voi: Voi, domain: tuple[int, int], bits: int, inverted: bool) -> NDArray[Any]:
         key = voi if isinstance(voi, Window) else identity_of(voi)

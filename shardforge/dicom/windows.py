@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from shardforge.dicom.facts import VoiFunction, Window
@@ -58,6 +59,7 @@ class Percentiles:
 Request = Given | FromHeader | Percentiles
 
 
+@lru_cache(maxsize=16)
 def parse_windows(text: str) -> tuple[Request, ...]:
     """The windows of a recipe: one per channel; none for ``none``, which leaves the modality values themselves.
 

@@ -38,7 +38,8 @@ def resize_values(values: Values, placement: Placement, resampler: Resampler, fi
         inner = np.asarray(picture.resize(inner_size, KERNELS[resampler]))
         if values.dtype != np.float32:
             limits = np.iinfo(values.dtype)
-            inner = np.rint(inner).clip(limits.min, limits.max).astype(values.dtype)
+            rounded = np.rint(inner)
+            inner = np.clip(rounded, limits.min, limits.max, out=rounded).astype(values.dtype)
     if inner_size == (placement.width, placement.height):
         return inner
     canvas = np.full((placement.height, placement.width), fill, values.dtype)

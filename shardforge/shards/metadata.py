@@ -67,6 +67,20 @@ class Outcome:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     dicom: Mapping[str, Any] = field(default_factory=dict)
 
+    def but(self, **facts: Any) -> Outcome:
+        """As :func:`dataclasses.replace`, in a tenth of the time: what is known of an item grows in several steps.
+
+        Raises:
+            TypeError: there is no such fact.
+        """
+        changed = object.__new__(Outcome)
+        content = changed.__dict__
+        content.update(self.__dict__)
+        content.update(facts)
+        if len(content) != len(self.__dict__):
+            raise TypeError(f"no facts of an outcome: {sorted(content.keys() - self.__dict__.keys())}")
+        return changed
+
 
 DICOM: Mapping[str, pa.DataType] = {
     "dicom_transfer_syntax": pa.string(),

@@ -41,6 +41,7 @@ def test_what_was_written_comes_back(tmp_path: Path) -> None:
     journal.close()
     again = Journal(tmp_path, "s", 2, keep=True)
     assert (again.count, again.tar_size) == (7, 700)
+    assert again.outcomes() == [outcome(i) for i in range(7)]
     again.close()
     fresh = Journal(tmp_path, "s", 2, keep=False)
     assert (fresh.count, fresh.tar_size, fresh.outcomes()) == (0, 0, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -129,3 +130,12 @@ def test_what_is_no_parquet_is_damage(tmp_path: Path, data: bytes | None) -> Non
         path.write_bytes(data)
     with pytest.raises(DamagedError, match=r"train-000000\.parquet"):
         metadata.read(path)
+
+
+def test_facts_are_added_as_replace_does() -> None:
+    known = Outcome(Status.FAILED, Reason.CORRUPT, width=4)
+    more = known.but(status=Status.SUCCESS, reason=None, height=5)
+    assert more == replace(known, status=Status.SUCCESS, reason=None, height=5)
+    assert known == Outcome(Status.FAILED, Reason.CORRUPT, width=4)
+    with pytest.raises(TypeError, match="heigth"):
+        known.but(heigth=5)

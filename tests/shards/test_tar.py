@@ -7,8 +7,10 @@ import io
 import subprocess
 import tarfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
+import imagecodecs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,8 +110,9 @@ def test_header_is_laid_out_as_posix_ustar_says() -> None:
     assert int(block[148:156].rstrip(b" \0"), 8) == checksum
 
 
-def test_sizes_add_up_and_the_digest_is_that_of_the_file(tmp_path: Path) -> None:
-    writer = TarWriter(tmp_path / "a.tar")
+@pytest.mark.parametrize("crc32", [zlib.crc32, imagecodecs.deflate_crc32])
+def test_sizes_add_up_and_the_digest_is_that_of_the_file(tmp_path: Path, crc32: Callable[[bytes, int], int]) -> None:
+    writer = TarWriter(tmp_path / "a.tar", crc32=crc32)
     written = [writer.add(key, fields) for key, fields in SAMPLES.items()]
     digest = writer.finish()
     data = (tmp_path / "a.tar").read_bytes()

@@ -1,7 +1,8 @@
 """Bytes of a DICOM file → a pydicom dataset and the place of its pixel data.
 
-pydicom reads the elements; the start of the file, deflated datasets and pixel data are dealt with here, so that no
-length that a file states is believed before it has been compared with what there is.
+The usual elements are walked over (:mod:`shardforge.codecs.dicom.walk`), pydicom reads the others; the start of the
+file, deflated datasets and pixel data are dealt with here, so that no length that a file states is believed before it
+has been compared with what there is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import io
 import struct
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
 
@@ -23,6 +24,7 @@ from pydicom.tag import BaseTag
 
 from shardforge.codecs.dicom.part10 import Start, read_start
 from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS, sniff_fragment
+from shardforge.codecs.dicom.walk import PIXEL_TAGS, UNDEFINED, walk
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
@@ -32,12 +34,9 @@ pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
 pydicom.config.convert_wrong_length_to_UN = True
 warnings.filterwarnings("ignore", module=r"pydicom\b")
 
-PIXEL_TAGS = frozenset((0x7FE00008, 0x7FE00009, 0x7FE00010))
-"""FloatPixelData, DoubleFloatPixelData, PixelData."""
 # Enough for the headers of nearly all files; more is read only where a header is longer.
 _HEAD = 1 << 15
 _INFLATED_HEAD = 1 << 18
-_UNDEFINED = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,12 @@ class Parsed:
 
 
 def parse_dicom(
-    file: BinaryIO, *, tags: Sequence[int | BaseTag] | None = None, max_inflated: int, size: int
+    file: BinaryIO,
+    *,
+    tags: Sequence[int | BaseTag] | None = None,
+    max_inflated: int,
+    size: int,
+    head_size: int = _HEAD,
 ) -> Parsed:
     """Parses a DICOM file, with or without preamble and file meta information, up to its pixel data.
 
@@ -94,22 +98,23 @@ def parse_dicom(
             elements are skipped.
         max_inflated: bytes that a deflated dataset may have.
         size: of the file, in bytes.
+        head_size: bytes to read first where ``tags`` are given; all of a file that is in memory anyway.
 
     Raises:
         SampleError: ``empty``, ``not_dicom``, ``corrupt`` (a damaged deflate stream), ``over_budget`` (inflated).
     """
     if size == 0:
         raise SampleError(Reason.EMPTY)
-    head = file.read(size if tags is None else min(size, _HEAD))
+    head = file.read(size if tags is None else min(size, head_size))
     start = read_start(head, size)
     if start.offset + 8 > len(head) and len(head) < size:
         # File meta information may hold anything, a long private element too.
         head += file.read(size - len(head))
         start = read_start(head, size)
-    wanted = None if tags is None else [int(tag) for tag in tags]
+    wanted = None if tags is None else frozenset(map(int, tags))
     if start.transfer_syntax in DEFLATED_DATASETS:
         return _parse_deflated(file, head, start, wanted, max_inflated, size)
-    parsed = _parse(io.BytesIO(head), len(head), start, wanted)
+    parsed = _walk(head, start, wanted) or _parse(io.BytesIO(head), len(head), start, wanted)
     if parsed.pixels is None and len(head) < size:
         parsed = _parse(_Clamped(file, size), size, start, wanted)
     if Flag.TS_INFERRED in start.flags and parsed.pixels is not None and parsed.pixels.length is None:
@@ -119,7 +124,7 @@ def parse_dicom(
 
 
 def _parse_deflated(
-    file: BinaryIO, head: bytes, start: Start, tags: list[int] | None, limit: int, size: int
+    file: BinaryIO, head: bytes, start: Start, tags: Set[int] | None, limit: int, size: int
 ) -> Parsed:
     """Inflates the dataset (PS3.5, A.5) no further than the pass needs."""
     inside = replace(start, offset=0)
@@ -161,27 +166,54 @@ class _Clamped(io.RawIOBase):
         return self._file.tell()
 
 
-def _parse(file: BinaryIO | _Clamped, size: int, start: Start, tags: list[int] | None) -> Parsed:
+def _walk(head: bytes, start: Start, tags: Set[int] | None) -> Parsed | None:
+    """The usual case: whole elements in little endian up to the pixel data."""
+    first = head[start.offset : start.offset + 6]
+    implicit = _is_implicit(first)
+    found = walk(head, start.offset, tags, implicit=implicit) if start.little else None
+    if found is None:
+        return None
+    pixels = PixelElement(found.tag, found.start, found.length, found.vr, True)
+    return Parsed(
+        _dataset(found.elements, start, implicit=implicit),
+        start.transfer_syntax,
+        start.media_sop_class,
+        start.flags,
+        pixels,
+    )
+
+
+def _is_implicit(first: bytes) -> bool:
+    """What the first element looks like counts more than what the transfer syntax says."""
+    return not (first[4:5].isupper() and first[5:6].isupper())
+
+
+def _dataset(elements: dict[BaseTag, Any], start: Start, *, implicit: bool) -> Dataset:
+    dataset = Dataset(elements)
+    dataset.set_original_encoding(implicit, start.little, _encodings(elements))
+    return dataset
+
+
+def _parse(file: BinaryIO | _Clamped, size: int, start: Start, tags: Set[int] | None) -> Parsed:
     implicit = start.implicit
     file.seek(start.offset)
     first = file.read(6)
     if len(first) == 6:
-        # What the first element looks like counts more than what the transfer syntax says.
-        implicit = not (first[4:5].isupper() and first[5:6].isupper())
+        implicit = _is_implicit(first)
     file.seek(start.offset)
     found: list[PixelElement] = []
 
     def at_pixels(tag: int, vr: str | None, length: int) -> bool:
         if tag not in PIXEL_TAGS:
             return False
-        found.append(PixelElement(int(tag), file.tell(), None if length == _UNDEFINED else length, vr, start.little))
+        found.append(PixelElement(int(tag), file.tell(), None if length == UNDEFINED else length, vr, start.little))
         return True
 
     elements: dict[BaseTag, Any] = {}
     problem: Reason | None = None
     try:
         for element in data_element_generator(
-            cast(BinaryIO, file), implicit, start.little, at_pixels, specific_tags=cast(Any, tags)
+            cast(BinaryIO, file), implicit, start.little, at_pixels, specific_tags=cast(Any, tags and list(tags))
         ):
             elements[element.tag] = element
         if not found and (file.tell() > size or _is_short(elements)):
@@ -195,15 +227,14 @@ def _parse(file: BinaryIO | _Clamped, size: int, start: Start, tags: list[int] |
         problem = Reason.CORRUPT
     if len(first) < 6 or (tags is None and not elements and not found):
         raise SampleError(Reason.NOT_DICOM, "no element can be read")
-    dataset = Dataset(elements)
-    dataset.set_original_encoding(implicit, start.little, _encodings(elements))
+    dataset = _dataset(elements, start, implicit=implicit)
     pixels = found[0] if found else None
     return Parsed(dataset, start.transfer_syntax, start.media_sop_class, start.flags, pixels, problem)
 
 
 def _is_short(elements: dict[BaseTag, Any]) -> bool:
     last = next(reversed(elements.values()), None)
-    return isinstance(last, RawDataElement) and last.length not in (_UNDEFINED, len(last.value or b""))
+    return isinstance(last, RawDataElement) and last.length not in (UNDEFINED, len(last.value or b""))
 
 
 def _encodings(elements: dict[BaseTag, Any]) -> list[str]:

@@ -22,8 +22,10 @@ from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
 _SOP_CLASS, _MODALITY, _EXTENDED_OFFSETS = 0x00080016, 0x00080060, 0x7FE00001
-# What image_pixel, luts, meaning, voi, spacing and groups read at the top level.
+# What image_pixel, luts, meaning, voi, spacing, regions and groups read at the top level, and what matching a
+# segmentation needs: SOPInstanceUID and FrameOfReferenceUID.
 _NEEDED = (
+    *(0x00080018, 0x00200052),
     *(_SOP_CLASS, _MODALITY, _EXTENDED_OFFSETS),
     *range(0x00280002, 0x00280012),
     *range(0x00280100, 0x00280104),
@@ -79,8 +81,8 @@ def read_dicom(data: bytes, limits: Limits, *, whole: bool = True) -> DicomFile:
 
     Args:
         data: the whole file.
-        whole: keep every element in ``dataset``. Without, it holds what decoding and
-            :func:`shardforge.codecs.dicom.meaning.frame_meaning` need, which is read in half the time.
+        whole: keep every element in ``dataset``. Without, it holds what making a sample of the image needs, which is
+            read in a fraction of the time.
 
     Raises:
         SampleError: ``empty``, ``not_dicom``, ``corrupt``, ``over_budget``, ``not_a_picture``, ``no_pixels``,
@@ -118,7 +120,10 @@ def read_dicom(data: bytes, limits: Limits, *, whole: bool = True) -> DicomFile:
 
 def _parsed(data: bytes, limits: Limits, *, whole: bool) -> Parsed:
     if not whole:
-        parsed = parse_dicom(io.BytesIO(data), tags=_NEEDED, max_inflated=limits.source_bytes, size=len(data))
+        size = len(data)
+        parsed = parse_dicom(
+            io.BytesIO(data), tags=_NEEDED, max_inflated=limits.source_bytes, size=size, head_size=size
+        )
         if parsed.transfer_syntax not in DEFLATED_DATASETS:
             return parsed
     return parse_dicom(io.BytesIO(data), max_inflated=limits.source_bytes, size=len(data))

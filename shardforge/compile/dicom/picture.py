@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardforge.compile.dicom.frame import Frame
+from shardforge.compile.dicom.three_windows import WINDOWS, render_three
 from shardforge.dicom.choose import Choice, choose
 from shardforge.dicom.render import render
 from shardforge.dicom.voi import VoiTables
@@ -19,6 +20,7 @@ from shardforge.geometry.resample import cut_out, resize_values
 from shardforge.geometry.resize import Placement, resize_image, resize_mask
 from shardforge.recipe import Recipe
 from shardforge.shards.catalogue import Flag, Reason
+from shardforge.shards.statistics import Histogram
 
 _BLACK = (0, 0, 0)
 
@@ -31,12 +33,15 @@ class Shown:
         pixels: uint8 or uint16 [H, W, k], or modality values [H, W, 1].
         choices: the window of each channel; empty for colours and modality values.
         clip_low, clip_high: per channel, the share of unpadded pixels at the window's ends.
+        counts: of the pixels, as :func:`shardforge.compile.count_levels.count_levels` has them, where they were
+            counted already.
     """
 
     pixels: NDArray[Any]
     choices: tuple[Choice, ...] = ()
     clip_low: tuple[float, ...] = ()
     clip_high: tuple[float, ...] = ()
+    counts: Histogram | None = None
 
     @property
     def flags(self) -> tuple[Flag, ...]:
@@ -69,14 +74,11 @@ def show(frame: Frame, placement: Placement, recipe: Recipe, modality: str, tabl
         nonzero=modality == "MR",
         shown_bits=frame.shown_bits,
     )
-    found = render(
-        values,
-        mask,
-        [choice.voi for choice in choices],
-        tables,
-        inverted=frame.meaning.inverted,
-        bits=recipe.depth,
-    )
+    vois, inverted = [choice.voi for choice in choices], frame.meaning.inverted
+    if len(vois) == WINDOWS and recipe.depth == 8 and values.dtype == np.int16:
+        picture, counts = render_three(values, mask, vois, tables, inverted=inverted)
+        return Shown(picture.pixels, choices, picture.clip_low, picture.clip_high, counts)
+    found = render(values, mask, vois, tables, inverted=inverted, bits=recipe.depth)
     return Shown(found.pixels, choices, found.clip_low, found.clip_high)
 
 

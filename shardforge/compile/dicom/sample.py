@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from shardforge.errors import SampleError
 from shardforge.geometry.resize import Placement
 from shardforge.shards.catalogue import Reason, Status, status_of
 from shardforge.shards.metadata import Outcome
+from shardforge.shards.statistics import Histogram
 
 
 class DicomSampleMaker:
@@ -72,12 +72,11 @@ class DicomSampleMaker:
             plain = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
             digests = {name: self._concealed(digest) for name, digest in plain.items()}
             main, size = digests.pop("image"), len(raw["image"])
-            known = replace(known, source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
+            known = known.but(source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
             if item.planned_sha256 not in (None, plain["image"]):
                 raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
-            file = read_dicom(raw["image"], self._settings.limits)
-            known = replace(
-                known,
+            file = read_dicom(raw["image"], self._settings.limits, whole=False)
+            known = known.but(
                 original_width=file.format.columns,
                 original_height=file.format.rows,
                 original_format="dicom",
@@ -89,7 +88,7 @@ class DicomSampleMaker:
                 return self._volume(item, raw, file, known)
             return self._image(item, raw, file, known)
         except SampleError as error:
-            return Sample(replace(known, status=status_of(error.reason), reason=error.reason), detail=error.detail)
+            return Sample(known.but(status=status_of(error.reason), reason=error.reason), detail=error.detail)
 
     def _concealed(self, plain: str) -> str:
         return plain if self._key is None else self._key.hash_identifier("source_sha256", plain)
@@ -100,7 +99,7 @@ class DicomSampleMaker:
     def _image(self, item: PlannedItem, raw: Mapping[str, bytes], file: DicomFile, known: Outcome) -> Sample:
         recipe = self._recipe
         frame = self._frame(file, item.frame, item)
-        known = replace(known, flags=frame.flags, decoder=frame.decoder)
+        known = known.but(flags=frame.flags, decoder=frame.decoder)
         height, width = frame.values.shape[:2]
         cut = find_cut(item.crop, file, frame, self._voi)
         placement = place_dicom(width, height, frame.meaning.aspect, cut.box, recipe)
@@ -111,8 +110,7 @@ class DicomSampleMaker:
         mask = partial(self._masks.member, image=file, number=item.frame, meaning=frame.meaning, placement=placement)
         members = sidecar_members(item, raw, self._settings, named, mask)
         payload = self._encode(pixels)
-        outcome = replace(
-            _placed(known, placement, recipe.resampler),
+        outcome = _placed(known, placement, recipe.resampler).but(
             annotations=named,
             flags=tuple(dict.fromkeys([*known.flags, *(flag for one in shown for flag in one.flags)])),
             dicom={
@@ -122,7 +120,8 @@ class DicomSampleMaker:
                 "dicom_chest_wall": cut.chest_wall,
             },
         )
-        return self._sample(outcome, pixels, payload, members)
+        counts = shown[0].counts if len(shown) == 1 else None
+        return self._sample(outcome, pixels, payload, members, counts)
 
     def _stacked(self, item: PlannedItem, raw: Mapping[str, bytes], centre: Frame) -> list[Frame]:
         """The frames whose channels follow each other: the item's own, or it and its neighbours in order of place."""
@@ -133,7 +132,7 @@ class DicomSampleMaker:
             if name == "image":
                 frames.append(centre)
                 continue
-            found = self._frame(read_dicom(raw[name], self._settings.limits), number, item)
+            found = self._frame(read_dicom(raw[name], self._settings.limits, whole=False), number, item)
             if found.values.shape != centre.values.shape:
                 raise SampleError(Reason.BAD_GEOMETRY, "a neighbour has another size")
             frames.append(found)
@@ -154,8 +153,7 @@ class DicomSampleMaker:
         volume = make_volume(self._places(item, raw, file), self._recipe, self._modality, self._voi)
         _, height, width = volume.values.shape
         resampled = (height, width) != (file.format.rows, file.format.columns)
-        outcome = replace(
-            known,
+        outcome = known.but(
             decoder=volume.first.decoder,
             flags=volume.flags,
             resampler="triangle" if resampled else "none",
@@ -178,13 +176,21 @@ class DicomSampleMaker:
         names = _in_place(raw)
         if len(names) == 1:
             return [(first, number) for number in item.slice_frames]
-        files = (first if name == "image" else read_dicom(raw[name], self._settings.limits) for name in names)
+        files = (
+            first if name == "image" else read_dicom(raw[name], self._settings.limits, whole=False) for name in names
+        )
         return list(zip(files, item.slice_frames, strict=True))
 
-    def _sample(self, outcome: Outcome, pixels: NDArray[Any], payload: bytes, members: Mapping[str, bytes]) -> Sample:
+    def _sample(
+        self,
+        outcome: Outcome,
+        pixels: NDArray[Any],
+        payload: bytes,
+        members: Mapping[str, bytes],
+        counts: Histogram | None = None,
+    ) -> Sample:
         volume = self._recipe.dicom.unit == "volume"
-        outcome = replace(
-            outcome,
+        outcome = outcome.but(
             status=Status.SUCCESS,
             width=pixels.shape[2 if volume else 1],
             height=pixels.shape[1 if volume else 0],
@@ -193,8 +199,9 @@ class DicomSampleMaker:
             sha256=hashlib.sha256(payload).hexdigest(),
             pixels_hash=pixel_hash(pixels),
         )
-        counted = pixels.reshape(pixels.shape[0], -1, 1) if volume else pixels
-        return Sample(outcome, {self._settings.image_field: payload, **members}, count_levels(counted))
+        if counts is None:
+            counts = count_levels(pixels.reshape(pixels.shape[0], -1, 1) if volume else pixels)
+        return Sample(outcome, {self._settings.image_field: payload, **members}, counts)
 
 
 def _in_place(raw: Mapping[str, bytes]) -> list[str]:
@@ -204,8 +211,7 @@ def _in_place(raw: Mapping[str, bytes]) -> list[str]:
 
 
 def _placed(known: Outcome, placement: Placement, resampler: str) -> Outcome:
-    return replace(
-        known,
+    return known.but(
         scale_x=placement.scale_x,
         scale_y=placement.scale_y,
         offset_x=placement.offset_x,

@@ -20,6 +20,7 @@ _NUMBERS = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "FL": "f", "FD": "d"}
 _WIDTHS = {"H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "d": 8}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MOST_VALUES = 64
+_AROUND = " \0\t\r\n"
 
 
 class Values:
@@ -47,10 +48,16 @@ class Values:
         if value is None or not isinstance(value, Sequence):
             value = () if value is None else (value,)
         # One string per file and value costs more memory than everything else of a header.
-        return tuple(sys.intern(str(part).strip(" \0\t\r\n")) for part in value[:_MOST_VALUES])
+        return tuple(sys.intern(str(part).strip(_AROUND)) for part in value[:_MOST_VALUES])
 
     def text(self, tag: int) -> str:
         """The first value of a text element, "" if absent."""
+        element = self._elements.get(tag)
+        if element is None:
+            return ""
+        value = element.value
+        if isinstance(value, bytes) and value.isascii():
+            return sys.intern(value.decode("ascii").partition("\\")[0].strip(_AROUND))
         return next(iter(self.texts(tag)), "")
 
     def numbers(self, tag: int, code: str | None = None) -> tuple[float, ...]:
@@ -71,15 +78,23 @@ class Values:
         elif isinstance(raw, (int, float)):
             found = (raw,)
         else:
-            texts = self.texts(tag)
-            if not all(_NUMBER.fullmatch(text) for text in texts):
+            texts = self._plain(raw) if isinstance(raw, bytes) and raw.isascii() else self.texts(tag)
+            if not all(map(_NUMBER.fullmatch, texts)):
                 return ()
             found = tuple(map(float, texts))
         return tuple(map(float, found)) if all(map(math.isfinite, found)) else ()
 
+    @staticmethod
+    def _plain(raw: bytes) -> list[str]:
+        """As `texts`, for what no one keeps."""
+        return [text.strip(_AROUND) for text in raw.decode("ascii").split("\\")[:_MOST_VALUES]]
+
     def number(self, tag: int, code: str | None = None) -> float | None:
         """The first number of an element, None if absent or no number."""
-        return next(iter(self.numbers(tag, code)), None)
+        if tag not in self._elements:
+            return None
+        found = self.numbers(tag, code)
+        return found[0] if found else None
 
     def integer(self, tag: int, code: str | None = None) -> int | None:
         """The first number of an element, if it is whole."""
