@@ -159,7 +159,7 @@ def draft(
     }
     counts = Counter(splits)
     present = sorted(counts, key=lambda name: (name != "train", name))
-    counted = [problem not in FILTERS for problem in problems]
+    counted = [problem not in FILTERS | SKIPS for problem in problems]
     balance = _balance(labelling, splits, counted) if labelling.info.kind in ("class", "multi") else {}
     told_labels = labelling.values if labelling.info.kind == "number" else labelling.names
     return Draft(
@@ -178,7 +178,7 @@ def draft(
             f"labels: {labelling.info.kind} ({labelling.note})",
             *scan.notes,
             *renamed,
-            *_told_filters(recipe, duplicates, sum(excluded), len(dropped)),
+            *_told_filters(recipe, duplicates, firm.count(Reason.FILTERED_WHERE), len(dropped)),
         ),
         warnings=(
             *_one_split_labels(balance, present),
