@@ -20,7 +20,7 @@ CHECKPOINT = 4
 
 # Ranks log the keys of every step that they were handed, after the barrier that stands for the step itself. After
 # CHECKPOINT steps rank 0 saves the state; the kill comes at some later step, when more was read ahead.
-TRAINING = """
+TRAINING = r"""
 import json, os, sys, torch.distributed as dist
 from pathlib import Path
 import shardforge as sf
@@ -38,10 +38,10 @@ with open(out / f"{stop}-{dist.get_world_size()}-{rank}.jsonl", "w") as log:
         if step + 1 == int(os.environ["CHECKPOINT"]) and stop == "killed" and rank == 0:
             saved.write_text(json.dumps(loader.state_dict()))
         if step + 1 == int(os.environ["CHECKPOINT"]) + 2 and stop == "killed":
-            print("ready", flush=True)
+            os.write(1, b"ready\n")  # in one piece: ranks share the pipe
             sys.stdin.read()
             dist.barrier()
-print(json.dumps({"epoch": loader.epoch, "left": len(loader)}), flush=True)
+os.write(1, json.dumps({"epoch": loader.epoch, "left": len(loader)}).encode() + b"\n")
 dist.destroy_process_group()
 """
 
