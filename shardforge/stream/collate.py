@@ -18,7 +18,7 @@ Collate = Callable[[Sequence[Sample]], Mapping[str, Any]]
 
 MIXED_SIZES = (
     "Crop or resize them alike (say transform=RandomResizedCrop(224)), build with `--resize exact` or `--resize pad`,"
-    " or give collate=PadCollate(), which pads them."
+    " or give collate=shardforge.transforms.PadCollate(), which pads them."
 )
 
 
