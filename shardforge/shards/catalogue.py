@@ -173,9 +173,11 @@ class Flag(StrEnum):
     BAD_DS_VALUE = "bad_ds_value"
     """DICOM: a decimal string is no plain number; read as far as it can be understood, or left out."""
     INVALID_RESCALE = "invalid_rescale"
-    """DICOM: the rescale slope or intercept is unusable; none is applied."""
+    """DICOM: a rescale that is no number, makes all values one, or leads beyond float32, or an unusable Modality LUT;
+    the next source of one is used."""
     INVALID_WINDOW = "invalid_window"
-    """DICOM: a window without a width above 0; the next source of one is used."""
+    """DICOM: a window without a width above 0, or beyond float32, or a VOI table that is unusable or all one level;
+    the next source of one is used."""
     WIDTH_BELOW_1 = "width_below_1"
     """DICOM: LINEAR is undefined for widths below 1 (PS3.3 C.11.2.1.2.1); LINEAR_EXACT is used."""
     WINDOW_COUNT_MISMATCH = "window_count_mismatch"
