@@ -207,6 +207,8 @@ class Flag(StrEnum):
     """DICOM: the file has no valid window; the range of the unpadded values was used."""
     SALVAGED = "salvaged"
     """DICOM: the pixel data end early; what is missing was filled with the lowest value."""
+    REPAIRED = "repaired"
+    """DICOM: values had wrapped around (as for ``unsigned_wrap_suspect``) and were unwrapped, as the recipe asks."""
     SPARE_SLICE = "spare_slice"
     """DICOM: another copy of a volume's slice was used, as the first could not be decoded."""
     CROSS_CHECKED = "cross_checked"

@@ -180,7 +180,9 @@ class DicomSampleMaker:
         copies = {name: first_readable(raw, name, self._settings.limits) for name in names}
         frames = item.slice_frames
         placed = zip(names * len(frames) if len(names) == 1 else names, frames, strict=True)
-        return [SliceCopies(*copies[name], number, self._settings.limits) for name, number in placed]
+        return [
+            SliceCopies(*copies[name], number, self._settings.limits, item.cross_check) for name, number in placed
+        ]
 
     def _sample(self, outcome: Outcome, pixels: NDArray[Any], payload: bytes, members: Mapping[str, bytes]) -> Sample:
         volume = self._recipe.dicom.unit == "volume"

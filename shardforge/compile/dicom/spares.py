@@ -12,7 +12,7 @@ from shardforge.compile.dicom.frame import Frame, read_frame
 from shardforge.dicom.modality import ModalityTables, modality_dtype
 from shardforge.errors import SampleError
 from shardforge.sections import DicomOptions
-from shardforge.shards.catalogue import Flag
+from shardforge.shards.catalogue import Flag, Reason
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,10 @@ class SliceCopies:
     Attributes:
         file: the first copy whose header can be read.
         spares: the bytes of all copies after it.
+        late: ``file`` is not the first copy itself.
         number: of the frame, in each of them.
         limits: for reading spares.
-        late: it is not the first copy itself.
+        checked: compare with a second decoder.
     """
 
     file: DicomFile
@@ -32,17 +33,21 @@ class SliceCopies:
     late: bool
     number: int
     limits: Limits
+    checked: bool = False
 
     def decode(self, options: DicomOptions, tables: ModalityTables) -> Frame:
         """The frame of the first copy that can be decoded, flagged ``spare_slice`` where that is another one.
 
         Raises:
-            SampleError: what is wrong with the first copy, where no other one of the same type is whole.
+            SampleError: what is wrong with the first copy, where no other one of the same type is whole;
+                ``decoders_disagree``.
         """
         try:
-            frame = read_frame(self.file, self.number, options, tables, checked=False)
+            frame = read_frame(self.file, self.number, options, tables, checked=self.checked)
             return _flagged(frame) if self.late else frame
         except SampleError as error:
+            if error.reason is Reason.DECODERS_DISAGREE:
+                raise
             for found in self._others(options, tables):
                 return _flagged(found)
             raise error from None
@@ -53,7 +58,7 @@ class SliceCopies:
         planned = (modality_dtype(of, meaning), (of.rows, of.columns))
         for data in self.spares:
             try:
-                found = read_frame(read_dicom(data, self.limits), self.number, options, tables, checked=False)
+                found = read_frame(read_dicom(data, self.limits), self.number, options, tables, checked=self.checked)
             except SampleError:
                 continue
             # The volume is planned for the type and shape that the first copy's header promises.
