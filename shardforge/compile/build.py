@@ -144,7 +144,9 @@ def _duplicates(source: Path, found: Scan, recipe: Recipe, reporter: Reporter) -
 
 def _check_folders(source: Path, out: Path) -> None:
     if not source.is_dir():
-        raise UsageError("is not a folder" if source.exists() else "does not exist", where=source)
+        archive = source.is_file() and source.suffix.lower() == ".zip"
+        todo = "Name the folder that it lies in: zip archives of DICOM files are read in place." if archive else None
+        raise UsageError("is not a folder" if source.exists() else "does not exist", where=source, todo=todo)
     inner, outer = out.resolve(), source.resolve()
     if inner == outer or outer in inner.parents:
         raise UsageError("the output folder lies inside the source folder", where=out, todo="Choose another place.")

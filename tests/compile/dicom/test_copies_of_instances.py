@@ -12,6 +12,7 @@ from pydicom.encaps import encapsulate
 from pydicom.uid import RLELossless
 
 import shardforge
+from shardforge.errors import UsageError
 from shardforge.shards.verify import verify
 from tests.dicom_builds import all_rows, by_source, picture_of
 from tests.dicom_made import noise, write_series
@@ -65,3 +66,11 @@ def test_a_volume_without_a_whole_copy_of_a_slice_fails(copied: tuple[Path, np.n
         (source / name).unlink()
     shardforge.build(source, tmp_path / "out", unit="volume", **OPTIONS)
     assert [row["status"] for row in all_rows(tmp_path / "out")] == ["failed"]
+
+
+def test_an_archive_in_place_of_a_folder_is_told_where_archives_go(tmp_path: Path) -> None:
+    archive = tmp_path / "export.zip"
+    archive.write_bytes(b"PK\x05\x06" + bytes(18))
+    with pytest.raises(UsageError, match="is not a folder") as caught:
+        shardforge.build(archive, tmp_path / "out", **OPTIONS)
+    assert "folder that it lies in" in (caught.value.todo or "")
