@@ -48,7 +48,7 @@ class Checks:
             told = f"cross-check: {compared:,} decoded twice, {self.disagreed:,} differ{by}"
             yield told + (f"; no second decoder for {self.alone:,}" if self.alone else "")
         if self.repaired is not None:
-            yield f"repair: the values of {self.repaired:,} samples were unwrapped"
+            yield f"repair: values unwrapped in {self.repaired:,} of the samples"
 
 
 def count_checks(out: Path, shards: Iterable[str], recipe: Recipe) -> Checks | None:

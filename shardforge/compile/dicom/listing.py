@@ -39,8 +39,8 @@ def list_dicom(source: Path, out: Path, recipe: Recipe, reporter: Reporter) -> L
     if recipe.dicom.segmentations and recipe.dicom.unit in ("slice", "frame"):
         found.items = _with_masks(found)
     elif recipe.dicom.segmentations and found.segmentations:
-        told = f"{len(found.segmentations):,} segmentation objects are not used"
-        found.notes.append(f"{told}: masks are made for slices and frames, not for a {recipe.dicom.unit}")
+        left_out = f"segmentation objects left out: {len(found.segmentations):,}"
+        found.notes.append(f"{left_out}; masks are made for slices and frames, not for a {recipe.dicom.unit}")
     if recipe.table is not None:
         recipe = label_items_by_table(found, recipe)
     judge_items(found, recipe.dicom)
@@ -73,9 +73,8 @@ def _with_masks(found: DicomScan) -> list[Item]:
     instances = {header.sop_instance for header in found.headers.values() if header.kind != "segmentation"}
     strangers = sum(instances.isdisjoint(segmentation.referenced) for segmentation in found.segmentations)
     if strangers:
-        found.notes.append(
-            f"{strangers:,} of {len(found.segmentations):,} segmentation objects refer to no image that is here"
-        )
+        of = len(found.segmentations)
+        found.notes.append(f"segmentation objects that refer to no image here: {strangers:,} of {of:,}")
     return [_with_mask(item, found.headers, by_instance) for item in found.items]
 
 

@@ -58,7 +58,7 @@ def test_repaired_samples_say_so_and_are_counted(tmp_path: Path, key_file: Path)
     (row,) = all_rows(out)
     assert row["flags"] == ["repaired"]
     assert set(picture_of(out, row).ravel().tolist()) >= {0, 100, 3095, -1000}
-    assert "repair: the values of 1 samples were unwrapped" in report.lines()
+    assert "repair: values unwrapped in 1 of the samples" in report.lines()
     assert json.loads((out / "build.json").read_text())["checks"]["repaired"] == 1
 
 

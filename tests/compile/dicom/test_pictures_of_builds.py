@@ -314,8 +314,8 @@ def test_segmentations_that_become_no_masks_are_told(
 ) -> None:
     shutil.copy(corpus / "dicom" / "seg" / "seg_image_ct_binary.dcm", tmp_path / "seg")
     for unit, told in (
-        ("slice", "1 of 1 segmentation objects refer to no image that is here"),
-        ("stack", "1 segmentation objects are not used: masks are made for slices and frames, not for a stack"),
+        ("slice", "segmentation objects that refer to no image here: 1 of 1"),
+        ("stack", "segmentation objects left out: 1; masks are made for slices and frames, not for a stack"),
     ):
         source = tmp_path / unit
         write_image(source / "a", np.zeros((4, 4), np.int16))
