@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 from shardforge.compile import plan
 from shardforge.compile.commit import commit
+from shardforge.compile.dicom.checks import count_checks
 from shardforge.compile.duplicates import Duplicates, find_duplicates
 from shardforge.compile.engines.local import Failure, Progress, WorkerPool
 from shardforge.compile.existing import find_existing
@@ -127,9 +128,12 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
         for line in repeated:
             reporter.say(f"warning: {line}")
         draft = replace(draft, warnings=(*draft.warnings, *repeated))
+        checks = count_checks(out, (shard.name for shard in record.shards), recipe)
         seconds = time.monotonic() - began
-        manifest = commit(out, staging, record, results, _build_record(listing, draft, results, seconds))
-    return _report("complete", out, draft, found, split_reports(manifest), results, began, resumed)
+        about = _build_record(listing, draft, results, seconds) | ({"checks": checks.record()} if checks else {})
+        manifest = commit(out, staging, record, results, about)
+    report = _report("complete", out, draft, found, split_reports(manifest), results, began, resumed)
+    return replace(report, checks=checks)
 
 
 def _duplicates(source: Path, found: Scan, recipe: Recipe, reporter: Reporter) -> Duplicates:
@@ -140,7 +144,9 @@ def _duplicates(source: Path, found: Scan, recipe: Recipe, reporter: Reporter) -
 
 def _check_folders(source: Path, out: Path) -> None:
     if not source.is_dir():
-        raise UsageError("is not a folder" if source.exists() else "does not exist", where=source)
+        archive = source.is_file() and source.suffix.lower() == ".zip"
+        todo = "Name the folder that it lies in: zip archives of DICOM files are read in place." if archive else None
+        raise UsageError("is not a folder" if source.exists() else "does not exist", where=source, todo=todo)
     inner, outer = out.resolve(), source.resolve()
     if inner == outer or outer in inner.parents:
         raise UsageError("the output folder lies inside the source folder", where=out, todo="Choose another place.")

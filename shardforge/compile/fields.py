@@ -46,7 +46,7 @@ def plan_fields(items: Sequence[Item], recipe: Recipe, label: LabelInfo) -> dict
 
 def _sidecars(item: Item) -> Iterable[str]:
     # The slices of a stack or volume are parts of its image.
-    names = {name for name in item.files if name != "image" and not name.startswith("slice.")}
+    names = {name for name in item.files if name != "image" and not name.startswith(("slice.", "spare."))}
     return names | {"txt"} if item.caption is not None else names
 
 

@@ -132,6 +132,11 @@ def draft(
             usable[i] = usable[i] and well_formed(items[i].columns, recipe)
         dropped = drop_all_but_first(duplicates, usable, [not own for own in firm])
         problems = [Reason.DUPLICATE if i in dropped else problem for i, problem in enumerate(problems)]
+    copied: dict[int, int] = {}
+    copies = {i: item.same_as for i, item in enumerate(items) if item.same_as is not None}
+    if copies:
+        numbers_of = {item.name: i for i, item in enumerate(items)}
+        copied = {i: numbers_of[name] for i, name in copies.items() if name in numbers_of}
     annotations, user, renamed = user_columns(items, scan.columns, own_columns(list(fields)), recipe, scan.hidden)
     captions = pa.array([item.caption for item in items], pa.string())
     if captions.null_count < len(captions):
@@ -149,7 +154,9 @@ def draft(
         "label_name": pa.array([labelling.names[i] for i in order], name_type),
         "problem": pa.array([problems[i] for i in order], pa.string()),
         "detail": pa.array([items[i].detail for i in order], pa.string()),
-        "duplicate_of": pa.array([keys[dropped[i]] if i in dropped else None for i in order], pa.string()),
+        "duplicate_of": pa.array(
+            [None if (same := dropped.get(i, copied.get(i))) is None else keys[same] for i in order], pa.string()
+        ),
         "planned_sha256": pa.array([duplicates.hashes.get(i) for i in order], pa.string()),
         "caption": captions.take(places),
         "crop": pa.array([items[i].crop for i in order], pa.string()),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from shardforge.compile.dicom.checks import Checks
 from shardforge.compile.plan import Draft
 from shardforge.compile.series_table import series_lines
 from shardforge.dicom.slices import SeriesFinding
@@ -45,6 +46,7 @@ class BuildReport:
         bytes: of all tars; an estimate in a dry run.
         resumed: items that an earlier, interrupted run had finished.
         seconds: what this run took.
+        checks: what came of ``cross_check`` and ``repair``, where this run was asked for them.
     """
 
     status: Literal["complete", "up to date", "planned"]
@@ -61,6 +63,7 @@ class BuildReport:
     filtered_reasons: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    checks: Checks | None = None
 
     @property
     def samples(self) -> int:
@@ -97,6 +100,7 @@ class BuildReport:
             told.append("failed: " + ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items()))
         if self.filtered_reasons:
             told.append("filtered: " + told_counts(self.filtered_reasons))
+        told += self.checks.lines() if self.checks else ()
         told += [f"warning: {line}" for line in empty_splits(self.splits)]
         if self.status == "complete" and self.seconds > 0:
             speed = (self.items - self.resumed) / self.seconds

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,33 +27,53 @@ def same_positions(distances: NDArray[np.float64], tolerance: float) -> list[lis
     return places
 
 
-def drop_duplicates(
+@dataclass(slots=True)
+class Sorted:
+    """The slices of some places.
+
+    Attributes:
+        kept: of each place, those that are slices of their own.
+        duplicates: slice → the one that it is the same as, pixel by pixel.
+        spares: slice → the kept one whose instance it claims to be, with other pixels.
+    """
+
+    kept: list[list[int]] = field(default_factory=list)
+    duplicates: dict[int, int] = field(default_factory=dict)
+    spares: dict[int, int] = field(default_factory=dict)
+
+
+def sort_out(
     places: Sequence[Sequence[int]],
     instance: Callable[[int], tuple[str, Hashable]],
-    digest: Callable[[int], bytes | None] | None,
-) -> tuple[list[list[int]], dict[int, int]]:
-    """The slices of each place that differ, and the others with the one that each is the same as.
+    digest: Callable[[int], bytes | None],
+    *,
+    one_position: bool,
+) -> Sorted:
+    """Tells duplicates, other copies of an instance, and slices of their own apart. Pixels decide: a copy with others
+    may be the only one that is whole.
 
     Args:
-        places: slices that stand at one position, in the order of preference.
-        instance: SOPInstanceUID ("" for unknown) and frame: the same means the same slice, whatever the pixels.
-        digest: of the pixels, None if it cannot be told; None if only instances count.
+        places: slices that may be the same, in the order of preference.
+        instance: SOPInstanceUID ("" for unknown) and frame.
+        digest: of the pixels, None if it cannot be told; only asked for slices that may be the same.
+        one_position: the slices of a place stand at one position, so that those of different instances may be the
+            same too.
     """
-    kept: list[list[int]] = []
-    dropped: dict[int, int] = {}
+    found = Sorted()
     for place in places:
+        names = [instance(index) for index in place]
+        copies = Counter(name for name in names if name[0])
         instances: dict[tuple[str, Hashable], int] = {}
-        pixels: dict[bytes, int] = {}
-        kept.append([])
-        for index in place:
-            name = instance(index)
-            original = instances.get(name) if name[0] else None
-            value = digest(index) if original is None and digest is not None and len(place) > 1 else None
-            if original is None and value is not None:
-                original = pixels.setdefault(value, index)
-            if original is None or original == index:
-                kept[-1].append(index)
-                instances.setdefault(name, index)
+        pixels: dict[Hashable, int] = {}
+        found.kept.append([])
+        for index, name in zip(place, names, strict=True):
+            suspect = copies[name] > 1 or (one_position and len(place) > 1)
+            value = digest(index) if suspect else None
+            same = index if value is None else pixels.setdefault(value if one_position else (name, value), index)
+            if same != index:
+                found.duplicates[index] = same
+            elif copies[name] > 1 and instances.setdefault(name, index) != index:
+                found.spares[index] = instances[name]
             else:
-                dropped[index] = original
-    return kept, dropped
+                found.kept[-1].append(index)
+    return found

@@ -29,6 +29,11 @@ class Lut:
     bits: int
     data: NDArray[np.uint16]
 
+    @property
+    def flat(self) -> bool:
+        """All inputs give one value, so that it shows nothing."""
+        return bool(self.data.min() == self.data.max())
+
 
 @dataclass(frozen=True)
 class Window:

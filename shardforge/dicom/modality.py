@@ -25,6 +25,17 @@ def stored_range(fmt: PixelFormat) -> tuple[int, int]:
     return 0, (1 << fmt.bits_stored) - 1
 
 
+def usable_rescale(fmt: PixelFormat, slope: float, intercept: float) -> bool:
+    """Whether a rescale tells stored values apart, and keeps all that the format can hold within float32.
+
+    Of float pixel data, which know no bounds, that is asked of slope and intercept alone.
+    """
+    ends = stored_range(fmt) if fmt.kind == "int" else (1,)
+    furthest = max(abs(end * slope + intercept) for end in ends)
+    limits = np.finfo(np.float32)
+    return bool(abs(slope) >= limits.tiny and max(furthest, abs(intercept)) <= limits.max)
+
+
 def modality_dtype(fmt: PixelFormat, *meanings: FrameMeaning) -> np.dtype[Any]:
     """The type that holds the modality values of frames with these meanings: int16, int32 or float32.
 

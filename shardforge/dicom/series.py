@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shardforge.dicom.duplicate_slices import drop_duplicates, same_positions
+from shardforge.dicom.duplicate_slices import Sorted, same_positions, sort_out
 from shardforge.dicom.slice_grid import SAME_POSITION_MM, SliceGrid, measure_grid, slice_normal
 from shardforge.dicom.slices import SeriesFinding, Slice, SliceGroup
 
@@ -34,6 +34,7 @@ class _Stack:
     direction: int
     same_position: bool = False
     duplicates: dict[int, int] = field(default_factory=dict)
+    spares: dict[int, int] = field(default_factory=dict)
 
 
 def group_slices(slices: Sequence[Slice], digest: Callable[[int], bytes | None]) -> list[SliceGroup]:
@@ -41,13 +42,13 @@ def group_slices(slices: Sequence[Slice], digest: Callable[[int], bytes | None])
 
     One group has one series, orientation, matrix, pixel spacing and ImageType. Acquisition, echo and temporal number
     and b-value separate slices whose ranges of positions overlap, unless all of them together form one regular grid:
-    scanners also count acquisitions along one stack. Slices that still share a position are duplicates (same SOP
-    instance, or equal digests), of which the first by instance number and name stays (a whole one, if there is one),
-    or they belong to different volumes.
+    scanners also count acquisitions along one stack. Slices that still share a position are duplicates (equal
+    digests), of which the first by instance number and name stays (a whole one, if there is one), or other copies of
+    one SOP instance, of which one has the place, or they belong to different volumes.
 
     Args:
         digest: of the pixels of the slice at an index, None if it cannot be told; only asked for slices that share
-            a position.
+            a position, or a SOP instance where there are no positions.
 
     Returns:
         groups by series, the largest of each first.
@@ -196,9 +197,10 @@ def _volumes(slices: Sequence[Slice], stack: _Stack, digest: Callable[[int], byt
     """Without duplicates, and cut into as many volumes as slices share a position."""
     if stack.normal is None:
         copies = sorted(stack.members, key=lambda i: slices[i].cut)
-        kept, duplicates = drop_duplicates([copies], lambda i: (slices[i].sop, slices[i].frame), None)
-        members = [index for index in stack.members if index not in duplicates]
-        return [_Stack(members, None, stack.direction, False, duplicates)]
+        found = _sorted_out(slices, [copies], digest, one_position=False)
+        left_out = found.duplicates.keys() | found.spares.keys()
+        members = [index for index in stack.members if index not in left_out]
+        return [_Stack(members, None, stack.direction, False, found.duplicates, found.spares)]
     distances = _distances(slices, stack.members, stack.normal)
     order = np.argsort(distances, kind="stable")
     members = [stack.members[i] for i in order]
@@ -206,17 +208,30 @@ def _volumes(slices: Sequence[Slice], stack: _Stack, digest: Callable[[int], byt
     shared = [
         sorted((members[i] for i in place), key=lambda i: (slices[i].cut, _canonical(slices[i]))) for place in places
     ]
-    kept, duplicates = drop_duplicates(shared, lambda i: (slices[i].sop, slices[i].frame), digest)
-    depth = max(map(len, kept))
+    found = _sorted_out(slices, shared, digest, one_position=True)
+    depth = max(map(len, found.kept))
     volumes = [_Stack([], stack.normal, stack.direction, depth > 1) for _ in range(depth)]
     home: dict[int, _Stack] = {}
-    for place in kept:
+    for place in found.kept:
         for volume, index in zip(volumes, place, strict=False):
             volume.members.append(index)
             home[index] = volume
-    for index, original in duplicates.items():
+    for index, original in found.spares.items():
+        home[index] = home[original]
+        home[original].spares[index] = original
+    for index, original in found.duplicates.items():
         home[original].duplicates[index] = original
     return volumes
+
+
+def _sorted_out(
+    slices: Sequence[Slice],
+    places: Sequence[Sequence[int]],
+    digest: Callable[[int], bytes | None],
+    *,
+    one_position: bool,
+) -> Sorted:
+    return sort_out(places, lambda i: (slices[i].sop, slices[i].frame), digest, one_position=one_position)
 
 
 def _finish(slices: Sequence[Slice], stack: _Stack, part: int, mixed: bool, others: int) -> SliceGroup:
@@ -245,6 +260,7 @@ def _finish(slices: Sequence[Slice], stack: _Stack, part: int, mixed: bool, othe
         missing=grid.missing,
         shift_mm=grid.shift_mm,
         duplicates=len(stack.duplicates),
+        same_uid=len(stack.spares),
         same_position=stack.same_position,
         localizer="LOCALIZER" in first.image_type or few,
         mixed_orientation=mixed,
@@ -254,4 +270,4 @@ def _finish(slices: Sequence[Slice], stack: _Stack, part: int, mixed: bool, othe
         normal=None if stack.normal is None else (*map(float, stack.normal),),  # type: ignore[arg-type]
     )
     distances = None if stack.normal is None else tuple(map(float, _distances(slices, stack.members, stack.normal)))
-    return SliceGroup(finding, tuple(stack.members), distances, stack.duplicates)
+    return SliceGroup(finding, tuple(stack.members), distances, stack.duplicates, stack.spares)

@@ -46,7 +46,7 @@ class SeriesFinding:
 
     Attributes:
         series: SeriesInstanceUID; ``part``: number of this group among those of its series, the largest first.
-        n_slices: without duplicates.
+        n_slices: without duplicates and other copies.
         spacing_mm: distance of neighbouring slices: the median of positions, or SpacingBetweenSlices.
         spacing_from: ``positions``, ``spacing_between_slices`` or None.
         regular: evenly spaced along a straight line (see :class:`SliceGrid`); never without positions, but for a
@@ -55,6 +55,8 @@ class SeriesFinding:
         missing: slices that a regular grid lacks.
         shift_mm: the farthest that a slice has moved in its plane.
         duplicates: slices left out because an earlier one is the same.
+        same_uid: further slices that share SOP instance UID and place with one of these, but not the pixels: samples
+            of their own, but no slices of a volume.
         same_position: other groups of the series have slices of this kind at the same positions, with other pixels,
             and no number tells them apart.
         localizer: a survey picture.
@@ -76,6 +78,7 @@ class SeriesFinding:
     missing: int
     shift_mm: float
     duplicates: int
+    same_uid: int
     same_position: bool
     localizer: bool
     mixed_orientation: bool
@@ -93,6 +96,7 @@ class SeriesFinding:
             "mixed_orientation": self.mixed_orientation,
             "no_positions": self.sorted_by != "position",
             "same_position": self.same_position,
+            "same_uid": self.same_uid > 0,
             "tilted": self.tilted,
         }
         return tuple(word for word, holds in found.items() if holds)
@@ -105,10 +109,13 @@ class SliceGroup:
     Attributes:
         order: indices of its slices, sorted.
         distances: mm along the normal, one per slice in that order, or None without positions.
-        duplicates: index of a slice that is left out → index of the one that is the same.
+        duplicates: index of a slice that is left out → index of the one that is the same, in ``order`` or ``spares``.
+        spares: index of a slice → index of the one in ``order`` that has its place and its SOP instance UID, but
+            other pixels.
     """
 
     finding: SeriesFinding
     order: tuple[int, ...]
     distances: tuple[float, ...] | None
     duplicates: dict[int, int]
+    spares: dict[int, int]

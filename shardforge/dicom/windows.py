@@ -20,6 +20,8 @@ _FUNCTIONS: dict[VoiChoice, VoiFunction | None] = {
     "linear_exact": "LINEAR_EXACT",
     "sigmoid": "SIGMOID",
 }
+_LARGEST = 3.4028234663852886e38
+"""Modality values are float32 at most."""
 _WORDS = ("header", "percentile", "none")
 _FORMS = "a preset (`shardforge windows` lists them), CENTER/WIDTH, header, header:N, percentile, percentile:LOW-HIGH"
 
@@ -109,7 +111,7 @@ def _percentiles(part: str, detail: str) -> Percentiles:
 
 def _numbers(part: str) -> Given:
     center, width = _pair(part, "/")
-    if not (math.isfinite(center) and 0 < width < math.inf):
+    if not (abs(center) <= _LARGEST and 0 < width <= _LARGEST):
         raise ValueError(f"window {part!r}: CENTER/WIDTH takes two numbers, the width above 0, such as 40/400")
     return Given(center, width)
 

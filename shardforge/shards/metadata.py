@@ -107,6 +107,7 @@ DICOM: Mapping[str, pa.DataType] = {
     "dicom_valid_rows": pa.int32(),
     "dicom_depth": pa.int32(),
     "dicom_affine": pa.list_(pa.float32()),
+    "dicom_second_decoder": pa.string(),
 }
 """What making a sample tells of a DICOM image, beside the plan's own ``dicom_*`` columns.
 
@@ -114,7 +115,8 @@ Lists have one entry per channel (``…_position`` and ``…_orientation`` are I
 ImageOrientationPatient). Distances are mm, spacings those of the source, or of a stored volume; ``dicom_depth``
 counts the slices of a volume, ``dicom_affine`` is its affine [3, 4] row by row, from (z, y, x) to mm in patient
 coordinates (LPS); ``dicom_chest_wall`` is the side of a mammogram where it is; ``dicom_valid_rows`` counts the rows
-of a salvaged image that the file has.
+of a salvaged image that the file has; ``dicom_second_decoder`` gave the same pixels (``none``: there is none for such
+an image), null where nothing was compared.
 """
 _RESAMPLED = ("dicom_spacing_slice", "dicom_spacing_row", "dicom_spacing_col")
 """Planned from the source; resampling a volume gives it other ones."""

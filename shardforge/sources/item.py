@@ -54,6 +54,7 @@ class Item:
         frame, frames: of ``frames`` items that the main file makes, this is number ``frame``.
         alias, group_alias: what stands for ``source`` and ``group`` wherever others can read it, or None.
         crop: what to cut out of a DICOM image: ``none``, ``breast`` or ``ultrasound``.
+        same_as: :attr:`name` of the item that is kept in place of this one, or None.
     """
 
     source: str
@@ -71,6 +72,7 @@ class Item:
     alias: str | None = None
     group_alias: str | None = None
     crop: str = "none"
+    same_as: str | None = None
 
     @property
     def shown(self) -> str:

@@ -21,6 +21,7 @@ PLAIN = SeriesFinding(
     missing=0,
     shift_mm=0.0,
     duplicates=0,
+    same_uid=0,
     same_position=False,
     localizer=False,
     mixed_orientation=False,

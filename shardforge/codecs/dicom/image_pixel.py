@@ -26,6 +26,7 @@ _KINDS: dict[int, tuple[Literal["int", "float", "double"], int]] = {
     0x7FE00009: ("double", 64),
 }
 _WIDEST_PIXEL = 8
+_ONE_SAMPLE = ("MONOCHROME1", "MONOCHROME2", "PALETTE COLOR")
 
 
 def has_image_module(dataset: Dataset) -> bool:
@@ -50,8 +51,11 @@ def read_pixel_format(dataset: Dataset, pixel_tag: int) -> PixelFormat:
     if samples not in (1, 3):
         raise SampleError(Reason.UNSUPPORTED if samples == 4 else Reason.BAD_HEADER, f"{samples} samples a pixel")
     photometric = photometric or ("MONOCHROME2" if samples == 1 else "RGB")
-    if samples == 1 and photometric.startswith(("RGB", "YBR")):
-        raise SampleError(Reason.BAD_HEADER, f"one sample a pixel in {photometric}")
+    if samples == 1 and photometric not in _ONE_SAMPLE:
+        # What is no known word says nothing of polarity, and a guess would be right for most files only.
+        known = photometric.startswith(("RGB", "YBR"))
+        told = photometric if known else "an unknown photometric interpretation"
+        raise SampleError(Reason.BAD_HEADER, f"one sample a pixel in {told}")
     kind, width = _KINDS.get(pixel_tag, ("int", 0))
     allocated = width or _whole(dataset, _ALLOCATED, 0)
     if allocated not in (1, 8, 16, 32, 64):
@@ -62,7 +66,11 @@ def read_pixel_format(dataset: Dataset, pixel_tag: int) -> PixelFormat:
     if stored is None or high is None or not 1 <= stored <= high + 1 <= allocated:
         raise SampleError(Reason.BAD_HEADER, f"{stored} bits stored, high bit {high} of {allocated}")
     # Colours have no sign (PS3.3 C.7.6.3.1.3).
-    signed = kind == "int" and samples == 1 and allocated > 1 and _whole(dataset, _SIGNED, 0) == 1
+    may_be_signed = kind == "int" and samples == 1 and allocated > 1
+    sign = _whole(dataset, _SIGNED, 0) if may_be_signed else 0
+    if sign not in (0, 1):
+        raise SampleError(Reason.BAD_HEADER, f"a pixel representation of {sign}")
+    signed = sign == 1
     planar = samples == 3 and _whole(dataset, _PLANAR, 0) == 1
     return PixelFormat(rows, columns, samples, allocated, stored, high, signed, planar, photometric, kind)
 
@@ -78,7 +86,7 @@ def read_frame_count(dataset: Dataset) -> tuple[int, tuple[Flag, ...]]:
         return 1, ()
     count = stated.first
     if count is None or count < 0 or count != int(count):
-        raise SampleError(Reason.BAD_HEADER, f"{count} frames")
+        raise SampleError(Reason.BAD_HEADER, "no number of frames" if count is None else f"{count:g} frames")
     return (int(count), ()) if count else (1, (Flag.NUMBER_OF_FRAMES_0,))
 
 
@@ -109,5 +117,6 @@ def _whole(dataset: Dataset, tag: int, default: int | None = None) -> int | None
         return default
     value = stated.first
     if value is None or value != int(value) or value < 0:
-        raise SampleError(Reason.BAD_HEADER, f"({tag >> 16:04x},{tag & 0xFFFF:04x}) is {value}")
+        told = "no number" if value is None else f"{value:g}"
+        raise SampleError(Reason.BAD_HEADER, f"({tag >> 16:04x},{tag & 0xFFFF:04x}) is {told}")
     return int(value)

@@ -15,6 +15,7 @@ from shardforge.codecs.dicom.spacing import read_place
 from shardforge.codecs.dicom.values import items, numbers, text
 from shardforge.codecs.dicom.voi import Voi, read_voi
 from shardforge.dicom.facts import FrameMeaning, Lut, PixelFormat
+from shardforge.dicom.modality import usable_rescale
 from shardforge.dicom.repair import wrap_suspected
 from shardforge.shards.catalogue import Flag
 
@@ -84,14 +85,14 @@ def _modality(file: DicomFile, frame: int, flags: list[Flag]) -> Modality:
         if origin == "top":
             for item in items(place, _MODALITY_LUTS)[:1]:
                 lut = read_lut(item, signed=file.format.signed)
-                if lut is None:
+                if lut is None or lut.flat:
                     flags.append(Flag.INVALID_RESCALE)
                 else:
                     found.append((origin, 1.0, 0.0, lut))
             if file.sop_class == RT_DOSE and _DOSE_SCALING in place:
-                rescale = _rescale(place, _DOSE_SCALING, flags)
+                rescale = _rescale(place, _DOSE_SCALING, file.format, flags)
                 found.extend([] if rescale is None else [(origin, rescale[0], 0.0, None)])
-        rescale = _rescale(place, _SLOPE, flags)
+        rescale = _rescale(place, _SLOPE, file.format, flags)
         found.extend([] if rescale is None else [(origin, *rescale, None)])
     if {"frame", "shared"} <= {origin for origin, *_ in found}:
         flags.append(Flag.FUNCTIONAL_GROUP_CONFLICT)
@@ -101,7 +102,7 @@ def _modality(file: DicomFile, frame: int, flags: list[Flag]) -> Modality:
     return slope, intercept, lut, origin
 
 
-def _rescale(place: Dataset, slope_tag: int, flags: list[Flag]) -> tuple[float, float] | None:
+def _rescale(place: Dataset, slope_tag: int, of: PixelFormat, flags: list[Flag]) -> tuple[float, float] | None:
     """Slope and intercept; None if both are absent or one of them is unusable."""
     slopes, intercepts = numbers(place, slope_tag, "DS"), numbers(place, _INTERCEPT, "DS")
     if not slopes.values and not intercepts.values:
@@ -110,7 +111,7 @@ def _rescale(place: Dataset, slope_tag: int, flags: list[Flag]) -> tuple[float, 
         flags.append(Flag.BAD_DS_VALUE)
     slope = slopes.first if slopes.values else 1.0
     intercept = intercepts.first if intercepts.values else 0.0
-    if not slope or intercept is None:
+    if not slope or intercept is None or not usable_rescale(of, slope, intercept):
         flags.append(Flag.INVALID_RESCALE)
         return None
     return slope, intercept

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 from pydicom.dataset import Dataset
 
 from shardforge.codecs.dicom.groups import places
@@ -13,6 +14,8 @@ from shardforge.codecs.dicom.values import items, numbers, text
 from shardforge.dicom.facts import Lut, VoiFunction, Window
 from shardforge.shards.catalogue import Flag
 
+_LARGEST = float(np.finfo(np.float32).max)
+"""Modality values are float32 at most."""
 _CENTER, _WIDTH, _FUNCTION = 0x00281050, 0x00281051, 0x00281056
 _FRAME_VOI, _VOI_LUTS = 0x00289132, 0x00283010
 
@@ -39,14 +42,16 @@ def read_voi(dataset: Dataset, frame: int, *, signed: bool) -> tuple[Voi, tuple[
     for origin, place in places(dataset, frame, _FRAME_VOI):
         windows = _windows(place, flags)
         found = (read_lut(item, signed=signed) for item in items(place, _VOI_LUTS))
-        luts = tuple(lut for lut in found if lut is not None)
+        tables = [lut if lut is not None and not lut.flat else None for lut in found]
+        luts = tuple(lut for lut in tables if lut is not None)
+        flags += [Flag.INVALID_WINDOW] * (len(tables) - len(luts))
         if windows or luts:
             return Voi(windows, luts, origin), tuple(flags)
     return Voi(), tuple(flags)
 
 
 def _windows(place: Dataset, flags: list[Flag]) -> tuple[Window, ...]:
-    """Centers and widths in pairs; where one has no partner, or a width is not above 0, it is left out."""
+    """Centers and widths in pairs, but for those without a partner, a width above 0, and numbers within float32."""
     centers, widths = numbers(place, _CENTER, "DS"), numbers(place, _WIDTH, "DS")
     if not (centers.clean and widths.clean):
         flags.append(Flag.BAD_DS_VALUE)
@@ -62,7 +67,7 @@ def _windows(place: Dataset, flags: list[Flag]) -> tuple[Window, ...]:
         function = "LINEAR_EXACT"
     windows = []
     for center, width in zip(centers.values, widths.values, strict=False):
-        if center is None or width is None or width <= 0:
+        if center is None or width is None or width <= 0 or max(abs(center), width) > _LARGEST:
             flags.append(Flag.INVALID_WINDOW)
         elif function == "LINEAR" and width < 1:
             # LINEAR divides by the width less one (PS3.3 C.11.2.1.2.1).

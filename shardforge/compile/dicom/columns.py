@@ -33,6 +33,7 @@ def frame_columns(frame: Frame) -> dict[str, Any]:
         "dicom_position": _list(meaning.position),
         "dicom_orientation": _list(meaning.orientation),
         "dicom_valid_rows": frame.valid_rows,
+        "dicom_second_decoder": frame.second_decoder,
     }
     if frame.coloured:
         return found

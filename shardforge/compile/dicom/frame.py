@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from shardforge.codecs.dicom.cross_check import cross_check
 from shardforge.codecs.dicom.meaning import frame_meaning
-from shardforge.codecs.dicom.pixels import decode_frame
+from shardforge.codecs.dicom.pixels import StoredFrame, decode_frame
 from shardforge.codecs.dicom.read import DicomFile
 from shardforge.codecs.dicom.rgb import frame_to_rgb, is_colour
+from shardforge.compile.dicom.checks import NO_SECOND_DECODER
 from shardforge.dicom.facts import FrameMeaning
 from shardforge.dicom.modality import ModalityTables
 from shardforge.dicom.padding import fill_padding, padding_mask
@@ -33,6 +34,7 @@ class Frame:
         decoder: who decoded them.
         flags: what was noticed.
         shown_bits: the values are grey levels of so many bits already, without a rescale; else None.
+        second_decoder: who decoded them as well, with the same result, or :data:`NO_SECOND_DECODER`; None: not asked.
         valid_rows: rows that the file has; less than H where it ends early and was salvaged.
     """
 
@@ -43,6 +45,7 @@ class Frame:
     flags: tuple[Flag, ...]
     valid_rows: int
     shown_bits: int | None = None
+    second_decoder: str | None = None
 
     @property
     def coloured(self) -> bool:
@@ -63,15 +66,25 @@ def read_frame(
     meaning, noticed = frame_meaning(file, number)
     stored = decode_frame(file, number, salvage=options.truncated == "salvage")
     flags = [*file.flags, *noticed, *stored.flags]
-    if checked and Flag.SALVAGED not in stored.flags:
-        flags += [Flag.CROSS_CHECKED] if cross_check(file, number, stored) else []
+    second = _second_decoder(file, number, stored) if checked else None
+    if second not in (None, NO_SECOND_DECODER):
+        flags.append(Flag.CROSS_CHECKED)
     if is_colour(file):
         colours, told = frame_to_rgb(file, stored)
-        return Frame(colours, None, meaning, stored.decoder, _once([*flags, *told]), stored.valid_rows)
+        return Frame(
+            colours,
+            None,
+            meaning,
+            stored.decoder,
+            _once([*flags, *told]),
+            stored.valid_rows,
+            second_decoder=second,
+        )
     values = stored.values
     mask = padding_mask(values, meaning)
     if options.repair == "wrapped" and Flag.UNSIGNED_WRAP_SUSPECT in flags:
         values, meaning = repair_wrap(values, meaning)
+        flags = [Flag.REPAIRED if flag is Flag.UNSIGNED_WRAP_SUSPECT else flag for flag in flags]
     modality = tables.apply(values, file.format, meaning)
     if modality.dtype == np.float32 and not np.isfinite(modality).all():
         mask = ~np.isfinite(modality) if mask is None else mask | ~np.isfinite(modality)
@@ -79,13 +92,20 @@ def read_frame(
         if mask.all():
             raise SampleError(Reason.CORRUPT, "no pixel has a finite value")
     modality = fill_padding(modality, mask, inverted=meaning.inverted)
-    return Frame(modality, mask, meaning, stored.decoder, _once(flags), stored.valid_rows, _shown_bits(file, meaning))
+    shown_bits = _shown_bits(file, meaning)
+    return Frame(modality, mask, meaning, stored.decoder, _once(flags), stored.valid_rows, shown_bits, second)
 
 
 def _shown_bits(file: DicomFile, meaning: FrameMeaning) -> int | None:
     """8 unsigned bits without a modality transformation are grey levels for the screen, not measurements."""
     plain = meaning.modality_lut is None and (meaning.slope, meaning.intercept) == (1.0, 0.0)
     return 8 if plain and file.format.bits_stored == 8 and not file.format.signed else None
+
+
+def _second_decoder(file: DicomFile, number: int, stored: StoredFrame) -> str:
+    """A salvaged frame has nothing that another decoder would have to agree with."""
+    found = None if Flag.SALVAGED in stored.flags else cross_check(file, number, stored)
+    return found or NO_SECOND_DECODER
 
 
 def _once(flags: list[Flag]) -> tuple[Flag, ...]:

@@ -38,6 +38,9 @@ def list_dicom(source: Path, out: Path, recipe: Recipe, reporter: Reporter) -> L
     found = scan_dicom(source, _source_options(recipe), reporter.say)
     if recipe.dicom.segmentations and recipe.dicom.unit in ("slice", "frame"):
         found.items = _with_masks(found)
+    elif recipe.dicom.segmentations and found.segmentations:
+        left_out = f"segmentation objects left out: {len(found.segmentations):,}"
+        found.notes.append(f"{left_out}; masks are made for slices and frames, not for a {recipe.dicom.unit}")
     if recipe.table is not None:
         recipe = label_items_by_table(found, recipe)
     judge_items(found, recipe.dicom)
@@ -67,6 +70,11 @@ def _with_masks(found: DicomScan) -> list[Item]:
             by_instance.setdefault(instance, segmentation)
     if several:
         found.notes.append(f"{several:,} images have several segmentations; the first by UID is their mask")
+    instances = {header.sop_instance for header in found.headers.values() if header.kind != "segmentation"}
+    strangers = sum(instances.isdisjoint(segmentation.referenced) for segmentation in found.segmentations)
+    if strangers:
+        of = len(found.segmentations)
+        found.notes.append(f"segmentation objects that refer to no image here: {strangers:,} of {of:,}")
     return [_with_mask(item, found.headers, by_instance) for item in found.items]
 
 

@@ -26,6 +26,7 @@ from shardforge.compile.dicom.frame import Frame, read_frame
 from shardforge.compile.dicom.masks import SegmentationMasks
 from shardforge.compile.dicom.picture import Shown, show, with_channels
 from shardforge.compile.dicom.placement import place_dicom
+from shardforge.compile.dicom.spares import SliceCopies, first_readable
 from shardforge.compile.dicom.volume import make_volume
 from shardforge.compile.geometry_filter import judge_geometry
 from shardforge.compile.inputs import sidecar_digest
@@ -75,7 +76,7 @@ class DicomSampleMaker:
             known = known.but(source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
             if item.planned_sha256 not in (None, plain["image"]):
                 raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
-            file = read_dicom(raw["image"], self._settings.limits, whole=False)
+            file, *_ = first_readable(raw, "image", self._settings.limits)
             known = known.but(
                 original_width=file.format.columns,
                 original_height=file.format.rows,
@@ -150,7 +151,7 @@ class DicomSampleMaker:
         )
 
     def _volume(self, item: PlannedItem, raw: Mapping[str, bytes], file: DicomFile, known: Outcome) -> Sample:
-        volume = make_volume(self._places(item, raw, file), self._recipe, self._modality, self._voi)
+        volume = make_volume(self._places(item, raw), self._recipe, self._modality, self._voi)
         _, height, width = volume.values.shape
         resampled = (height, width) != (file.format.rows, file.format.columns)
         outcome = known.but(
@@ -171,15 +172,15 @@ class DicomSampleMaker:
         members = sidecar_members(item, raw, self._settings, {}, _no_mask)
         return self._sample(outcome, volume.values, encode_array(volume.values), members)
 
-    def _places(self, item: PlannedItem, raw: Mapping[str, bytes], first: DicomFile) -> list[tuple[DicomFile, int]]:
-        """File and frame of every slice of a series, in order of place."""
+    def _places(self, item: PlannedItem, raw: Mapping[str, bytes]) -> list[SliceCopies]:
+        """Every slice of a series, in order of place."""
         names = _in_place(raw)
-        if len(names) == 1:
-            return [(first, number) for number in item.slice_frames]
-        files = (
-            first if name == "image" else read_dicom(raw[name], self._settings.limits, whole=False) for name in names
-        )
-        return list(zip(files, item.slice_frames, strict=True))
+        copies = {name: first_readable(raw, name, self._settings.limits) for name in names}
+        frames = item.slice_frames
+        placed = zip(names * len(frames) if len(names) == 1 else names, frames, strict=True)
+        return [
+            SliceCopies(*copies[name], number, self._settings.limits, item.cross_check) for name, number in placed
+        ]
 
     def _sample(
         self,

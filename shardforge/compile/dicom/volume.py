@@ -12,8 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from shardforge.codecs.dicom.meaning import frame_meaning
 from shardforge.codecs.dicom.read import DicomFile
-from shardforge.compile.dicom.frame import Frame, read_frame
+from shardforge.compile.dicom.frame import Frame
 from shardforge.compile.dicom.picture import Shown, stored_values
+from shardforge.compile.dicom.spares import SliceCopies
 from shardforge.dicom.choose import choose
 from shardforge.dicom.facts import FrameMeaning
 from shardforge.dicom.modality import ModalityTables, modality_dtype
@@ -55,19 +56,17 @@ class Volume:
         }
 
 
-def make_volume(
-    places: Sequence[tuple[DicomFile, int]], recipe: Recipe, modality: ModalityTables, voi: VoiTables
-) -> Volume:
+def make_volume(places: Sequence[SliceCopies], recipe: Recipe, modality: ModalityTables, voi: VoiTables) -> Volume:
     """Decodes the slices of a series and lays them on one grid.
 
     Args:
-        places: file and frame of every slice, in order of place.
+        places: every slice, in order of place.
 
     Raises:
         SampleError: ``bad_geometry``, or what is wrong with a slice.
     """
-    first_file, _ = places[0]
-    meanings = [frame_meaning(file, number)[0] for file, number in places]
+    first_file = places[0].file
+    meanings = [frame_meaning(place.file, place.number)[0] for place in places]
     grid = _grid(meanings, first_file, recipe)
     flags: dict[Flag, None] = {}
     frames = _frames(places, recipe, modality, flags)
@@ -105,10 +104,10 @@ def _grid(meanings: Sequence[FrameMeaning], file: DicomFile, recipe: Recipe) -> 
 
 
 def _frames(
-    places: Sequence[tuple[DicomFile, int]], recipe: Recipe, tables: ModalityTables, flags: dict[Flag, None]
+    places: Sequence[SliceCopies], recipe: Recipe, tables: ModalityTables, flags: dict[Flag, None]
 ) -> Iterator[Frame]:
-    for file, number in places:
-        frame = read_frame(file, number, recipe.dicom, tables, checked=False)
+    for place in places:
+        frame = place.decode(recipe.dicom, tables)
         if frame.coloured:
             raise SampleError(Reason.UNSUPPORTED, "a volume of colour images")
         flags.update(dict.fromkeys(frame.flags))

@@ -14,6 +14,7 @@ from shardforge.shards.catalogue import Reason
 from shardforge.sources.dicom.functional_groups import PER_FRAME, SHARED, frame_places, shared_number
 from shardforge.sources.dicom.header import Acquisition, Directions, Header, Vector
 from shardforge.sources.dicom.object_kind import object_kind
+from shardforge.sources.dicom.segmentation_references import TOP_LEVEL, referenced_instances
 from shardforge.sources.dicom.values import Values
 from shardforge.sources.dicom.zips import is_member
 from shardforge.sources.item import SourceFile
@@ -50,14 +51,14 @@ _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION = 0x00080016, 0x00080008, 0x0008
 _SAMPLES, _FRAMES, _ROWS, _COLUMNS = 0x00280002, 0x00280008, 0x00280010, 0x00280011
 _BITS = 0x00280101
 _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN = 0x00200032, 0x00200037, 0x00180050, 0x00180088
-_REGIONS, _REFERENCED_SERIES, _INSTANCES = 0x00186011, 0x00081115, 0x0008114A
+_REGIONS = 0x00186011
 _MANUFACTURER, _MODEL = 0x00080070, 0x00081090
 
 _TAGS = sorted({
     *_TEXTS.values(), *_INTEGERS.values(), *_ACQUISITION.values(), *_SPACINGS.values(), *_CAPTURE_DEVICE,
     *_LATERALITY, *(tag for tag, _ in _NUMBERS.values()), _SOP_CLASS, _IMAGE_TYPE, _CHARSET, _DESCRIPTION, _SAMPLES,
     _FRAMES, _ROWS, _COLUMNS, _BITS, _POSITION, _ORIENTATION, _THICKNESS, _BETWEEN, _REGIONS,
-    _REFERENCED_SERIES, _MANUFACTURER, _MODEL, SHARED, PER_FRAME,
+    _MANUFACTURER, _MODEL, *TOP_LEVEL,
 })
 # fmt: on
 
@@ -140,7 +141,7 @@ def _header(parsed: Parsed, source: SourceFile, settings: HeaderSettings, cut: b
             **{name: values.number(tag) for name, tag in _ACQUISITION.items()},
         ),
         places=frame_places(values, frames) if problem is None else (),
-        referenced=_referenced(values) if kind == "segmentation" else (),
+        referenced=referenced_instances(values) if kind == "segmentation" else (),
         **plain,
     )
 
@@ -189,8 +190,3 @@ def _spacing(values: Values) -> tuple[tuple[float, float] | None, str | None]:
         if found is not None and min(found) > 0:
             return (found[0], found[1]), name
     return None, None
-
-
-def _referenced(values: Values) -> tuple[str, ...]:
-    series = values.items(_REFERENCED_SERIES)
-    return tuple(instance.text(0x00081155) for one in series for instance in one.items(_INSTANCES))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardforge.dicom.series import group_slices
@@ -12,7 +13,7 @@ from shardforge.shards.catalogue import Reason
 from shardforge.sources.dicom.columns import item_columns
 from shardforge.sources.dicom.header import Header
 from shardforge.sources.dicom.options import DicomSourceOptions
-from shardforge.sources.item import Item, SourceFile
+from shardforge.sources.item import Item, SourceFile, frame_name
 from shardforge.sources.names import source_name
 
 
@@ -31,8 +32,10 @@ def make_units(
 
     Fields of an item: ``image`` is the slice itself, or the first slice of a volume. A stack has ``slice.-1``,
     ``slice.+1``, … up to the number of neighbours, the edge slices repeated; a volume has ``slice.001``, … in
-    ascending order along the normal, unless all its slices are frames of one file, which is then the only field. For
-    both, ``dicom_frames`` has the frame of every slice in its file, in ascending order along the normal.
+    ascending order along the normal, unless all its slices are frames of one file, which is then the only field;
+    ``spare.001.1``, … are further copies of that slice (``spare.000.…`` of ``image``), with other pixels. For both,
+    ``dicom_frames`` has the frame of every slice in its file, in ascending order along the normal. For the other
+    units such a copy is an item of its own.
 
     Args:
         headers: by path.
@@ -117,29 +120,37 @@ class _Builder:
         self._group, self._options = group, options
         self._slices = [places[index] for index in group.order]
         self._duplicates = [(places[index], places[kept]) for index, kept in group.duplicates.items()]
+        number = {index: n for n, index in enumerate(group.order)}
+        self._spares = [(places[index], number[kept]) for index, kept in group.spares.items()]
         found = group.finding
         grid = found.regular and not found.tilted and not found.same_position
         self._bad = not grid and options.irregular == "fail"
 
     def items(self) -> Iterator[Item]:
-        for (header, frame), (kept, _) in self._duplicates:
-            same = f"the same slice as {source_name(kept.file.path)}"
-            yield self._item(header, frame, None, {}, {}, Reason.DUPLICATE_SLICE, same)
+        whole = self._options.unit == "volume"
+        for (header, frame), kept in self._duplicates:
+            same = f"the same slice as {source_name(kept[0].file.path)}"
+            item = self._item(header, frame, None, {}, {}, Reason.DUPLICATE_SLICE, same)
+            sample, number = self._slices[0] if whole else kept
+            yield replace(item, same_as=frame_name(source_name(sample.file.path), number))
         match self._options.unit:
             case "stack":
                 for index in range(len(self._slices)):
-                    yield self._stack(index)
+                    yield self._stack(*self._slices[index], index)
+                for place, index in self._spares:
+                    yield self._stack(*place, index)
             case "volume":
                 yield self._volume()
             case _:
                 for index, (header, frame) in enumerate(self._slices):
                     yield self._item(header, frame, index, {}, {})
+                for (header, frame), index in self._spares:
+                    yield self._item(header, frame, index, {}, {})
 
-    def _stack(self, index: int) -> Item:
-        header, frame = self._slices[index]
+    def _stack(self, header: Header, frame: int, index: int) -> Item:
         reach = range(-self._options.neighbours, self._options.neighbours + 1)
         last = len(self._slices) - 1
-        members = [self._slices[min(max(index + step, 0), last)] for step in reach]
+        members = [self._slices[min(max(index + step, 0), last)] if step else (header, frame) for step in reach]
         files = {f"slice.{step:+d}": one.file for step, (one, _) in zip(reach, members, strict=True) if step}
         frames = {"dicom_frames": [number for _, number in members]}
         return self._item(header, frame, index, files, frames, *self._problem())
@@ -150,6 +161,14 @@ class _Builder:
         if any(one.file != header.file for one, _ in self._slices):
             width = max(3, len(str(len(self._slices) - 1)))
             files = {f"slice.{n:0{width}d}": one.file for n, (one, _) in enumerate(self._slices) if n}
+            copies: Counter[int] = Counter()
+            for (one, _), n in self._spares:
+                copies[n] += 1
+                files[f"spare.{n:0{width}d}.{copies[n]}"] = one.file
+        else:
+            # Every frame has its spare in the same file.
+            others = dict.fromkeys(one.file for (one, _), _ in self._spares)
+            files = {f"spare.000.{n}": one for n, one in enumerate(others, 1)}
         frames = {"dicom_frames": [number for _, number in self._slices]}
         return self._item(header, frame, None, files, frames, *self._problem())
 

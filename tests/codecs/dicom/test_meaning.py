@@ -50,6 +50,12 @@ def meaning(*more: bytes, frame: int = 0, **image: object) -> tuple[FrameMeaning
         ("1", "inf", (1, 0), (Flag.BAD_DS_VALUE, Flag.INVALID_RESCALE)),
         ("1e999", "0", (1, 0), (Flag.BAD_DS_VALUE, Flag.INVALID_RESCALE)),
         ("one", "0", (1, 0), (Flag.BAD_DS_VALUE, Flag.INVALID_RESCALE)),
+        # 16 bits hold values up to 65535, float32 up to 3.4028e38.
+        ("5.19e33", "0", (5.19e33, 0), ()),
+        ("5.20e33", "0", (1, 0), (Flag.INVALID_RESCALE,)),
+        ("1e308", "0", (1, 0), (Flag.INVALID_RESCALE,)),
+        ("1e-39", "0", (1, 0), (Flag.INVALID_RESCALE,)),
+        ("1", "1e39", (1, 0), (Flag.INVALID_RESCALE,)),
         ("1_0", "0", (1, 0), (Flag.BAD_DS_VALUE, Flag.INVALID_RESCALE)),
     ],
 )
@@ -85,7 +91,7 @@ def test_a_modality_table_stands_in_place_of_the_rescale() -> None:
     ("descriptor", "data", "vr", "signed", "expected"),
     [
         # 0 entries mean 65536.
-        ([0, 0, 16], bytes(131072), "OW", False, (0, 16, 65536)),
+        ([0, 0, 16], words(*range(65536)), "OW", False, (0, 16, 65536)),
         # One entry a byte, or one a word: the length tells.
         ([3, 5, 8], b"\1\2\3\0", "OW", False, (5, 8, 3)),
         ([3, 5, 8], words(1, 2, 3), "US", False, (5, 8, 3)),
@@ -106,11 +112,15 @@ def test_tables_come_in_many_shapes(
 
 @pytest.mark.parametrize(
     "item",
-    [b"", lut([4, 0, 16], b""), lut([4, 0, 16], words(1, 2)), lut([4, 0], words(1)), lut([1, 0, 99], words(1))],
-)
-def test_an_unusable_table_gives_way_to_the_rescale(item: bytes) -> None:
+    [b"", lut([4, 0, 16], b""), lut([4, 0, 16], words(1, 2)), lut([4, 0], words(1)), lut([1, 0, 99], words(1)),
+     lut([3, 0, 0], words(1, 2, 3)), lut([3, 0, 16], words(0, 0, 0)), lut([2, 0, 16], words(7, 7))],
+)  # fmt: skip
+def test_an_unusable_table_gives_way_to_what_is_beside_it(item: bytes) -> None:
     found, flags = meaning(sequence(MODALITY_LUTS, item), ds(SLOPE, "2"), ds(INTERCEPT, "0"))
     assert (found.modality_lut, found.slope, flags) == (None, 2, (Flag.INVALID_RESCALE,))
+    found, flags = meaning(sequence(VOI_LUTS, item), ds(CENTER, "40"), ds(WIDTH, "400"))
+    assert (found.voi_luts, found.windows, flags) == ((), (Window(40, 400),), (Flag.INVALID_WINDOW,))
+    assert meaning(sequence(VOI_LUTS, item))[0].voi_from == "default"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +132,8 @@ def test_an_unusable_table_gives_way_to_the_rescale(item: bytes) -> None:
         ("40", None, [], (Flag.INVALID_WINDOW,)),
         (None, "40", [], (Flag.INVALID_WINDOW,)),
         ("40", "0", [], (Flag.INVALID_WINDOW,)),
+        ("1e39", "1e39", [], (Flag.INVALID_WINDOW,)),
+        ("40", "1e39", [], (Flag.INVALID_WINDOW,)),
         ("40\\30", "-5\\7", [(30, 7)], (Flag.INVALID_WINDOW,)),
         ("40", "", [], (Flag.INVALID_WINDOW,)),
         ("", "", [], ()),

@@ -52,6 +52,9 @@ def changed(tag: int, vr: str, value: object, **image: object) -> bytes:
         (changed(FRAMES, "IS", "1A"), Reason.BAD_HEADER),
         (changed(FRAMES, "IS", "-1"), Reason.BAD_HEADER),
         (native(bytes(8), module(photometric="RGB")), Reason.BAD_HEADER),
+        (native(bytes(8), module(photometric="BOGUS")), Reason.BAD_HEADER),
+        (changed(0x00280103, "US", [2]), Reason.BAD_HEADER),
+        (changed(0x00280103, "US", [7]), Reason.BAD_HEADER),
     ],
 )
 def test_an_impossible_image_is_refused(data: bytes, expected: Reason) -> None:

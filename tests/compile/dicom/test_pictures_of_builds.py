@@ -285,6 +285,47 @@ def test_a_segmentation_is_the_mask_of_its_slices(corpus: Path, tmp_path: Path, 
     assert "mask.png_size" not in without[0]
 
 
+def test_a_segmentation_whose_frames_alone_name_images_is_their_mask_too(
+    corpus: Path, tmp_path: Path, key_file: Path
+) -> None:
+    shutil.copytree(corpus / "dicom" / "patients" / "77654033" / "CT2", tmp_path / "raw")
+    seg = pydicom.dcmread(corpus / "dicom" / "seg" / "seg_image_ct_binary.dcm")
+    seg.save_as(tmp_path / "raw" / "seg")
+    options: dict[str, Any] = {"identifiers": "keep", "burned_in": "keep", "resize": "none"}
+    before = build(tmp_path / "raw", tmp_path / "before", key_file, **options)
+    del seg.ReferencedSeriesSequence, seg.SourceImageSequence
+    seg.save_as(tmp_path / "raw" / "seg")
+    named = {
+        str(derivation.SourceImageSequence[0].ReferencedSOPInstanceUID)
+        for group in seg.PerFrameFunctionalGroupsSequence
+        for derivation in group.DerivationImageSequence
+    }
+    after = build(tmp_path / "raw", tmp_path / "after", key_file, **options)
+    masked = {row["dicom_sop_uid"]: row for row in after if row["mask.png_size"] is not None}
+    assert masked.keys() == named
+    for row in before:
+        if row["dicom_sop_uid"] in named:
+            other = mask_of(tmp_path / "after", masked[row["dicom_sop_uid"]])
+            assert np.array_equal(mask_of(tmp_path / "before", row), other)
+
+
+def test_segmentations_that_become_no_masks_are_told(
+    corpus: Path, tmp_path: Path, key_file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(corpus / "dicom" / "seg" / "seg_image_ct_binary.dcm", tmp_path / "seg")
+    for unit, told in (
+        ("slice", "segmentation objects that refer to no image here: 1 of 1"),
+        ("stack", "segmentation objects left out: 1; masks are made for slices and frames, not for a stack"),
+    ):
+        source = tmp_path / unit
+        write_image(source / "a", np.zeros((4, 4), np.int16))
+        shutil.copy(tmp_path / "seg", source / "seg")
+        shardforge.build(
+            source, tmp_path / f"out-{unit}", kind="dicom", key_file=key_file, unit=unit, size=4, workers=1
+        )
+        assert told in " ".join(capfd.readouterr().err.split())
+
+
 def test_a_header_that_cannot_be_read_costs_no_worker(corpus: Path, tmp_path: Path, key_file: Path) -> None:
     shutil.copytree(corpus / "dicom" / "patients" / "77654033" / "CT2", tmp_path / "raw")
     shutil.copy(corpus / "dicom" / "seg" / "seg_image_ct_binary.dcm", tmp_path / "raw" / "seg")

@@ -141,11 +141,48 @@ def test_duplicates_are_filtered_and_the_rest_makes_the_volume(corpus: Path) -> 
     assert alone == ["f93_localizer.dcm"]
 
 
-def test_of_two_copies_the_whole_one_is_kept(write: Callable[..., Path], source: Path) -> None:
-    cut = write("a")
-    cut.write_bytes(cut.read_bytes()[:-10])
-    write("b")
-    assert {item.source: item.problem for item in scan(source).items} == {"a": Reason.DUPLICATE_SLICE, "b": None}
+def test_copies_of_an_instance_with_other_pixels_are_kept_and_the_same_pixels_are_not(
+    write: Callable[..., Path], source: Path
+) -> None:
+    for name, value in {"a": 1, "b": 2, "c": 1}.items():
+        write(f"placed/{name}", PixelData=bytes([value, 0]) * 16)
+        write(
+            f"unplaced/{name}", PixelData=bytes([value, 0]) * 16, SeriesInstanceUID="1.2.3.7",
+            ImagePositionPatient=None, ImageOrientationPatient=None,
+        )  # fmt: skip
+    # Without a position only what has the same UID is compared.
+    write("unplaced/d", PixelData=b"\1\0" * 16, SeriesInstanceUID="1.2.3.7", SOPInstanceUID="1.2.3.8",
+          ImagePositionPatient=None, ImageOrientationPatient=None)  # fmt: skip
+    for unit in ("slice", "stack"):
+        found = scan(source, unit=unit, irregular="keep")
+        items = {item.source: item for item in found.items}
+        assert {name: item.same_as for name, item in items.items() if item.problem is not None} == {
+            "placed/c": "placed/a",
+            "unplaced/c": "unplaced/a",
+        }
+        assert len(items) == 7
+        assert all("same_uid" in items[name].columns["dicom_series_findings"] for name in ("placed/b", "unplaced/b"))
+        assert sorted(group.same_uid for group in found.findings) == [1, 1]
+
+
+def test_of_two_copies_the_whole_one_has_the_place_in_a_volume(
+    write_series: Callable[..., list[Path]], write: Callable[..., Path], source: Path
+) -> None:
+    # In order of z: 003, 002, 001.
+    write_series([0.0, 1.0, 2.0])
+    for name, z, uid in (("000", 0.0, "1.2.3.9.0"), ("009", 1.0, "1.2.3.9.1")):
+        cut = write(name, ImagePositionPatient=[0, 0, z], SOPInstanceUID=uid, InstanceNumber=0)
+        cut.write_bytes(cut.read_bytes()[:-10])
+    (item,) = scan(source, unit="volume").items
+    assert item.problem is None
+    assert {name: file.path for name, file in item.files.items()} == {
+        "image": "003",
+        "slice.001": "002",
+        "slice.002": "001",
+        "spare.000.1": "000",
+        "spare.001.1": "009",
+    }
+    assert item.columns["dicom_series_findings"] == ["same_uid"]
 
 
 def test_frames_are_items_whatever_the_unit_is_called(write: Callable[..., Path], source: Path) -> None:
