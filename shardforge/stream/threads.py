@@ -28,6 +28,7 @@ def in_order(
         Whatever the making of a batch raises, when its turn has come.
     """
     waiting: deque[tuple[BatchJob, list[Future[None]]]] = deque()
+    process = os.getpid()
     try:
         while True:
             while len(waiting) <= ahead and (job := next(jobs, None)) is not None:
@@ -40,8 +41,9 @@ def in_order(
                 part.result()
             yield waiting.popleft()[0].content
     finally:
-        begun = [part for _, parts in waiting for part in parts if not part.cancel()]
-        wait(begun)
+        # In a process forked meanwhile nothing runs, and nothing would ever end.
+        if process == os.getpid():
+            wait([part for _, parts in waiting for part in parts if not part.cancel()])
 
 
 def _submit(job: BatchJob, pool: ThreadPoolExecutor, threads: int) -> list[Future[None]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
+import multiprocessing
 import pickle
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import psutil
 import pytest
 import torch
 
-from shardforge.errors import DamagedError, UsageError
+from shardforge.errors import DamagedError, ShardforgeError, UsageError
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.loader import ShardLoader
 from shardforge.transforms import RandomHorizontalFlip, RandomResizedCrop
@@ -147,3 +149,106 @@ def test_senseless_arguments_are_refused(plain: Path) -> None:
         ShardLoader(plain, workers=-1)
     with pytest.raises(UsageError, match="fewer than one global batch"):
         ShardLoader(plain, batch_size=64)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_pass_that_another_one_displaced_does_not_end_as_if_complete(plain: Path, workers: int) -> None:
+    with ShardLoader(plain, "train", 4, fields=("key",), workers=workers) as loader:
+        first = iter(loader)
+        next(first)
+        second = iter(loader)
+        with pytest.raises(UsageError, match="another one over this loader has begun"):
+            next(first)
+        assert len(list(second)) == len(loader)
+        with pytest.raises(StopIteration):
+            next(second)
+        with pytest.raises(UsageError, match="another one"):
+            list(zip(loader, loader, strict=True))
+        third = iter(loader)
+        next(third)
+        loader.close()
+        with pytest.raises(UsageError, match="closed"):
+            next(third)
+        fourth = iter(loader)
+        loader.load_state_dict(loader.state_dict())
+        with pytest.raises(UsageError, match="a state was loaded"):
+            next(fourth)
+
+
+def test_a_complete_pass_stays_so_when_the_next_has_begun(plain: Path) -> None:
+    loader = ShardLoader(plain, "train", 4, fields=("key",))
+    first = iter(loader)
+    for _ in range(len(loader)):
+        next(first)
+    iter(loader)
+    with pytest.raises(StopIteration):
+        next(first)
+
+
+def broken(image: object) -> object:
+    raise ValueError("broken")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_closing_ends_the_workers_whoever_keeps_the_traceback(plain: Path, workers: int) -> None:
+    before = children()
+    kept: ValueError | None = None
+    try:
+        with ShardLoader(plain, "train", 4, workers=workers, context="fork", transform=broken) as loader:
+            batches = iter(loader)
+            next(batches)
+    except ValueError as error:
+        kept = error
+    assert kept is not None
+    assert children() == before
+    with pytest.raises(UsageError, match="ended by an error"):
+        next(batches)
+
+
+def test_a_killed_worker_is_explained_and_the_loader_can_be_iterated_again(plain: Path) -> None:
+    before = children()
+    with ShardLoader(plain, "train", 4, workers=1, context="fork") as loader:
+        batches = iter(loader)
+        next(batches)
+        (worker,) = children() - before
+        psutil.Process(worker).kill()
+        with pytest.raises(ShardforgeError, match=r"a worker process died \(pid \d+: signal 9\)"):
+            list(batches)
+        assert len(list(loader)) == len(loader)
+    assert children() == before
+
+
+def test_a_worker_killed_between_passes_is_replaced(plain: Path) -> None:
+    before = children()
+    with ShardLoader(plain, "train", 4, workers=1, context="fork") as loader:
+        list(loader)
+        (worker,) = children() - before
+        with contextlib.suppress(RuntimeError):
+            psutil.Process(worker).kill()
+            psutil.wait_procs([psutil.Process(worker)])
+        assert len(list(loader)) == len(loader)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_in_use_can_be_iterated_by_a_forked_process(plain: Path, workers: int) -> None:
+    context = multiprocessing.get_context("fork")
+    with ShardLoader(plain, "train", 4, fields=("key",), workers=workers, context="fork", threads=2) as loader:
+        running = iter(loader)
+        given = [next(running)["key"]]
+        expected = [batch["key"] for batch in ShardDataset(plain, fields=("key",), batch_size=4)]
+        told = context.SimpleQueue()
+
+        def iterate() -> None:
+            with pytest.raises(UsageError, match="another process"):
+                next(running)
+            told.put([batch["key"] for batch in loader])
+            loader.close()
+
+        process = context.Process(target=iterate)
+        process.start()
+        process.join(60)
+        process.kill()
+        process.join()
+        assert process.exitcode == 0
+        assert told.get() == expected
+        assert given + [batch["key"] for batch in running] == expected
