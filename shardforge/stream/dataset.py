@@ -17,6 +17,7 @@ from shardforge.shards.manifest import Manifest
 from shardforge.stream.batches import BatchJob
 from shardforge.stream.collate import Collate
 from shardforge.stream.consumed import current_pass
+from shardforge.stream.counts import whole
 from shardforge.stream.epoch import EpochClock, Ticket, iteration_of
 from shardforge.stream.fields import VALID, choose_fields
 from shardforge.stream.iteration import Contents, EpochIterator
@@ -110,16 +111,13 @@ class ShardDataset(IterableDataset[Any]):
         collate: Collate | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise UsageError(f"seed={seed!r}: a whole number, not negative")
-        if batch_size is not None and not isinstance(batch_size, int | np.integer):
-            raise UsageError(f"batch_size={batch_size!r}: a whole number")
+        seed = whole("seed", seed)
         if collate is not None and (batch_size is None or not callable(collate)):
             raise UsageError("collate is a callable that makes batches, and needs batch_size")
         root = Path(path)
         split_read = choose_split(root, Manifest.read(root), split)
-        shuffle = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else int(shuffle)
-        self.batch_size, self.as_tuple = None if batch_size is None else int(batch_size), as_tuple
+        shuffle = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else whole("shuffle", shuffle, least=None)
+        self.batch_size, self.as_tuple = None if batch_size is None else whole("batch_size", batch_size), as_tuple
         self._tail: Tail = tail if tail is not None else ("mask" if shuffle is False else "drop")
         self._ranks = Ranks.of(rank, world_size)
         ids = select(split_read, where)
@@ -131,12 +129,12 @@ class ShardDataset(IterableDataset[Any]):
         with_valid = self._tail == "mask" or on_error == "mask" or VALID in (names or ())
         self.names = tuple(dict.fromkeys([*(names or chosen), *([VALID] if with_valid else [])]))
         self._tally, self.clock = ErrorTally(), EpochClock()
-        maker = SampleMaker(chosen, steps_of(transform), steps_of(transform_sample), int(seed), on_error, self._tally)
-        self.source = Source(split_read, maker, ids, weight, int(seed), shuffle, with_valid, collate)
+        maker = SampleMaker(chosen, steps_of(transform), steps_of(transform_sample), seed, on_error, self._tally)
+        self.source = Source(split_read, maker, ids, weight, seed, shuffle, with_valid, collate)
         self.identity = Identity(
             fingerprint=split_read.manifest.fingerprint,
             split=split,
-            seed=int(seed),
+            seed=seed,
             shuffle=-1 if shuffle is True else int(shuffle),
             where=digest(ids),
             weights=digest(weight),
@@ -183,7 +181,7 @@ class ShardDataset(IterableDataset[Any]):
     def set_epoch(self, epoch: int) -> None:
         """The next iteration reads ``epoch`` (0 … 2^28 - 1), in all workers: from its first place, or from where a
         loaded state left this very epoch."""
-        ticket = self.clock.begin()
+        ticket, epoch = self.clock.begin(), whole("epoch", epoch)
         self.clock.set(epoch, ticket.start if ticket.epoch == epoch else 0)
 
     def state_dict(self, consumed: int | None = None, epoch: int | None = None) -> dict[str, Any]:
@@ -200,6 +198,8 @@ class ShardDataset(IterableDataset[Any]):
         if get_worker_info() is not None:
             # The iterator's state says everything; see EpochIterator.
             return {}
+        consumed = None if consumed is None else whole("consumed", consumed)
+        epoch = None if epoch is None else whole("epoch", epoch)
         ticket, given = current_pass(self.clock, self._running, consumed, epoch)
         steps = given if consumed is None else consumed
         share = self.share(ticket.start)
@@ -228,7 +228,7 @@ class ShardDataset(IterableDataset[Any]):
         Args:
             epoch: default: the one that comes next.
         """
-        chosen = self.epoch if epoch is None else epoch
+        chosen = self.epoch if epoch is None else whole("epoch", epoch)
         return EpochPlan.of(self.source, self.share(self.clock.start_of(chosen)), chosen)
 
     def __len__(self) -> int:

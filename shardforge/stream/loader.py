@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_all_start_methods
+from multiprocessing.context import BaseContext
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -14,6 +16,7 @@ import torch
 
 from shardforge.errors import UsageError
 from shardforge.stream.collate import Collate
+from shardforge.stream.counts import whole
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.device import DeviceFeed
 from shardforge.stream.handover import HandOver, Pass
@@ -93,10 +96,11 @@ class ShardLoader:
         transform_sample: Callback | Sequence[Callback] | None = None,
         collate: Collate | None = None,
     ) -> None:
-        if workers < 0:
-            raise UsageError(f"workers={workers}: not negative")
-        if prefetch < 1:
-            raise UsageError(f"prefetch={prefetch}: at least 1")
+        batch_size = whole("batch_size", batch_size, least=1)
+        workers, prefetch = whole("workers", workers), whole("prefetch", prefetch, least=1)
+        methods = get_all_start_methods()
+        if context is not None and not isinstance(context, BaseContext) and context not in methods:
+            raise UsageError(f"context={context!r}", todo=f"Choose one of {', '.join(methods)}, or None.")
         self.dataset = ShardDataset(
             path,
             split=split,
@@ -154,6 +158,7 @@ class ShardLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass reads ``epoch``: from its start, or from where a loaded state left this very epoch."""
+        epoch = whole("epoch", epoch)
         start = self._progress.start if epoch == self._progress.epoch else 0
         self.dataset.clock.set(epoch, start)
         self._progress.set(epoch, start)
@@ -179,7 +184,7 @@ class ShardLoader:
         Args:
             epoch: default: the one that the next pass reads.
         """
-        chosen = self.epoch if epoch is None else epoch
+        chosen = self.epoch if epoch is None else whole("epoch", epoch)
         start = self._progress.start if chosen == self._progress.epoch else 0
         return EpochPlan.of(self.dataset.source, self.dataset.share(start), chosen)
 

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from shardforge.errors import UsageError
 from shardforge.machine import inspect_machine
 from shardforge.stream.batches import BatchJob, Content
+from shardforge.stream.counts import whole
 
 _PARTS_PER_THREAD = 4
 _LEAST_ROWS = 4
@@ -59,9 +59,7 @@ def choose_threads(threads: int | None, workers: int) -> int:
         UsageError: the number makes no sense.
     """
     if threads is not None:
-        if threads < 1:
-            raise UsageError(f"threads={threads}: at least 1")
-        return int(threads)
+        return whole("threads", threads, least=1)
     machine = inspect_machine()
     processors = machine.cpus if machine.cpu_quota is None else min(machine.cpus, int(machine.cpu_quota))
     beside = os.environ.get("LOCAL_WORLD_SIZE", "1")

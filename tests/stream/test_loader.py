@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import inspect
+import io
+import json
 import multiprocessing
 import pickle
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 import torch
@@ -252,3 +256,58 @@ def test_a_loader_in_use_can_be_iterated_by_a_forked_process(plain: Path, worker
         assert process.exitcode == 0
         assert told.get() == expected
         assert given + [batch["key"] for batch in running] == expected
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("workers", 1.5),
+        ("threads", 1.5),
+        ("threads", 0),
+        ("prefetch", 2.5),
+        ("prefetch", 0),
+        ("batch_size", None),
+        ("shuffle", "yes"),
+        ("context", "x"),
+        ("seed", 0.5),
+    ],
+)
+def test_what_counts_nothing_is_refused_at_once(plain: Path, argument: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"{argument}="):
+        ShardLoader(plain, **{"batch_size": 4, argument: value})
+
+
+@pytest.mark.parametrize("make", [ShardLoader, ShardDataset])
+@pytest.mark.parametrize("epoch", ["1", 1.7, None, -1])
+def test_an_epoch_is_a_whole_number(plain: Path, make: Any, epoch: Any) -> None:
+    reader = make(plain, batch_size=4)
+    with pytest.raises(UsageError, match="epoch="):
+        reader.set_epoch(epoch)
+    if epoch is not None:
+        with pytest.raises(UsageError, match="epoch="):
+            reader.plan(epoch)
+    with pytest.raises(UsageError, match="of type NoneType"):
+        reader.load_state_dict(None)
+    assert reader.epoch == 0
+
+
+@pytest.mark.parametrize("make", [ShardLoader, ShardDataset])
+def test_states_of_numpys_and_torchs_integers_are_plain(plain: Path, make: Any) -> None:
+    options = {"batch_size": np.int64(4), "seed": np.int32(3), "shuffle": np.int64(16)}
+    options |= {"rank": np.int64(1), "world_size": torch.tensor(2), "fields": ("key",)}
+    reader = make(plain, **options)
+    reader.set_epoch(np.int64(3))
+    next(iter(reader))
+    state = reader.state_dict() if make is ShardLoader else reader.state_dict(consumed=np.int64(1), epoch=np.int64(3))
+    assert {type(value) for value in state.values()} == {int, str}
+    assert (state["epoch"], state["position"]) == (3, 8)
+    saved = io.BytesIO()
+    torch.save(state, saved)
+    saved.seek(0)
+    again = make(plain, **options)
+    again.load_state_dict(torch.load(saved, weights_only=True))
+    again.load_state_dict(json.loads(json.dumps(state)))
+    assert again.epoch == 3
+    again.load_state_dict({**state, "epoch": np.int64(3)})
+    with pytest.raises(UsageError, match=r"consumed=1\.5"):
+        ShardDataset(plain).state_dict(consumed=1.5)  # type: ignore[arg-type]
