@@ -1,5 +1,5 @@
-"""Whole numbers at the door: whatever counts as one (NumPy's and torch's too) becomes a plain int, so that states made
-of them can be written as JSON and loaded again."""
+"""Whole numbers at the door. Whatever counts as one (NumPy's and torch's too) becomes a plain int, so that states
+made of them can be saved as JSON and loaded again."""
 
 from __future__ import annotations
 

@@ -64,30 +64,37 @@ class WorkerProcesses:
                 persistent_workers=True,
                 pin_memory=self._pinned,
             )
-        return self._received(iter(self._batches), Returns(self._workers))
+        with self._explained():
+            return self._received(iter(self._batches), Returns(self._workers))
 
     def _received(self, batches: Iterator[Any], returns: Returns) -> Generator[Any, None, None]:
         while True:
-            try:
-                batch = next(batches)
-            except StopIteration:
+            with self._explained():
+                batch = next(batches, None)
+            if batch is None:
                 return
-            except (RuntimeError, ConnectionError, EOFError, FileNotFoundError) as error:
-                dead = self._dead(0 if isinstance(error, RuntimeError) else _PATIENCE)
-                if not dead:
-                    raise
-                self.close()
-                raise ShardforgeError(
-                    f"a worker process died ({', '.join(dead)})",
-                    todo="Signal 9 often means that memory ran out (`dmesg` tells): fewer workers, a smaller prefetch"
-                    " or batch_size need less. The loader can be iterated again.",
-                ) from error
             if isinstance(batch, ShardforgeError):
                 raise batch
             content = returns(*batch)
             del batch
             yield content
             del content
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Says so if what fails here does because a worker died."""
+        try:
+            yield
+        except (RuntimeError, ConnectionError, EOFError, FileNotFoundError) as error:
+            dead = self._dead(0 if isinstance(error, RuntimeError) else _PATIENCE)
+            if not dead:
+                raise
+            self.close()
+            raise ShardforgeError(
+                f"a worker process died ({', '.join(dead)})",
+                todo="Signal 9 often means that memory ran out (`dmesg` tells): fewer workers, a smaller prefetch"
+                " or batch_size need less. The loader can be iterated again.",
+            ) from error
 
     def _iterator(self) -> Any:
         return None if self._batches is None else self._batches._iterator
@@ -99,7 +106,11 @@ class WorkerProcesses:
             return []
         # On a worker's death torch raises RuntimeError wherever the main thread is at that moment.
         with contextlib.suppress(RuntimeError):
-            wait([process.sentinel for process in iterator._workers], patience)
+            ending = wait([process.sentinel for process in iterator._workers], patience)
+            # Its descriptors are closed a moment before a process is gone.
+            for process in iterator._workers:
+                if process.sentinel in ending:
+                    process.join(_PATIENCE)
         codes = [(process.pid, process.exitcode) for process in iterator._workers if not process.is_alive()]
         return [f"pid {pid}: {_how(code)}" for pid, code in codes]
 
