@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -32,6 +33,7 @@ from shardforge.stream.slots import FreshSlots, SharedSlots, Slots
 from shardforge.stream.source import Source, as_chosen
 from shardforge.stream.state import Identity, digest
 from shardforge.stream.tally import ErrorTally
+from shardforge.stream.watch import end_with_parent
 
 
 class ShardDataset(IterableDataset[Any]):
@@ -129,7 +131,8 @@ class ShardDataset(IterableDataset[Any]):
         with_valid = self._tail == "mask" or on_error == "mask" or VALID in (names or ())
         self.names = tuple(dict.fromkeys([*(names or chosen), *([VALID] if with_valid else [])]))
         self._tally, self.clock = ErrorTally(), EpochClock()
-        maker = SampleMaker(chosen, steps_of(transform), steps_of(transform_sample), seed, on_error, self._tally)
+        steps, sample_steps, key = steps_of(transform), steps_of(transform_sample), split_read.key
+        maker = SampleMaker(chosen, steps, sample_steps, seed, on_error, self._tally, key)
         self.source = Source(split_read, maker, ids, weight, seed, shuffle, with_valid, collate)
         self.identity = Identity(
             fingerprint=split_read.manifest.fingerprint,
@@ -140,6 +143,8 @@ class ShardDataset(IterableDataset[Any]):
             weights=digest(weight),
         )
         self._begun = 0
+        # The worker process that is: a copy that came from elsewhere is in another.
+        self._prepared = 0
         self._running: EpochIterator | None = None
         # What is wrong with the order or the share is said here, not in the first epoch.
         self.source.order(0)
@@ -246,8 +251,11 @@ class ShardDataset(IterableDataset[Any]):
         if worker is None:
             self._running = EpochIterator(self, contents, self.clock.begin(), 0, 1)
             return self._running
-        # OpenCV's own threads would only fight with the other workers.
-        cv2.setNumThreads(0)
+        if self._prepared != os.getpid():
+            self._prepared = os.getpid()
+            # OpenCV's own threads would only fight with the other workers.
+            cv2.setNumThreads(0)
+            end_with_parent()
         ticket = self.clock.begin(iteration_of(worker.seed - worker.id, self._begun))
         if worker.id == 0:
             self.clock.note_begun(ticket)

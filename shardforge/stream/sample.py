@@ -62,6 +62,7 @@ class SampleMaker:
         seed: of the generators.
         on_error: ``raise``, or ``mask``: a sample that cannot be read counts as missing.
         tally: counts those.
+        key: of a sample, by its number; named where a transform fails.
 
     Attributes:
         fields: as given.
@@ -76,12 +77,13 @@ class SampleMaker:
         seed: int,
         on_error: OnError,
         tally: ErrorTally,
+        key: Callable[[int], str],
     ) -> None:
         if on_error not in ("raise", "mask"):
             raise UsageError(f"on_error={on_error!r}", todo="Choose 'raise' or 'mask'.")
         self.fields, self.sample_steps = dict(fields), tuple(sample_steps)
         self._pipeline = ImagePipeline(image_steps, seed)
-        self._seed, self._on_error, self._tally = seed, on_error, tally
+        self._seed, self._on_error, self._tally, self._key = seed, on_error, tally, key
 
     @property
     def uses_globals(self) -> bool:
@@ -108,7 +110,11 @@ class SampleMaker:
             return None
         try:
             return self._made(rows, row, place, names, out or _nowhere)
-        except _Unreadable as problem:
+        except Exception as problem:
+            if not isinstance(problem, _Unreadable):
+                key = self._key(int(rows.ids[row]))
+                problem.add_note(f"sample {key}, place {place} of epoch {rows.epoch}")
+                raise
             if self._on_error == "raise":
                 raise problem.error from None
             worker = get_worker_info()

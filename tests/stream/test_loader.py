@@ -311,3 +311,30 @@ def test_states_of_numpys_and_torchs_integers_are_plain(plain: Path, make: Any) 
     again.load_state_dict({**state, "epoch": np.int64(3)})
     with pytest.raises(UsageError, match=r"consumed=1\.5"):
         ShardDataset(plain).state_dict(consumed=1.5)  # type: ignore[arg-type]
+
+
+def broken_at_last(sample: dict[str, Any]) -> Any:
+    return None if sample["key"] == "000000039" else sample
+
+
+def broken_there(sample: dict[str, Any]) -> Any:
+    if sample["key"] == "000000039":
+        raise KeyError("broken")
+    return sample
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(("transform", "kind"), [(broken_at_last, UsageError), (broken_there, KeyError)])
+def test_a_failing_transform_keeps_its_type_and_the_sample_is_named(
+    plain: Path, workers: int, transform: Any, kind: type[Exception]
+) -> None:
+    stored = [sample["key"] for sample in ShardDataset(plain, fields=("key",), shuffle=False)]
+    named = f"sample 000000039, place {stored.index('000000039')} of epoch 0"
+    options: dict[str, Any] = {"fields": ("key",), "shuffle": False, "transform_sample": transform}
+    with ShardLoader(plain, "train", 4, workers=workers, **options) as loader, pytest.raises(kind) as caught:
+        list(loader)
+    told = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+    assert named in told
+    with pytest.raises(kind) as alone:
+        list(ShardDataset(plain, **options))
+    assert alone.value.__notes__ == [named]
