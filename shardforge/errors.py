@@ -25,7 +25,9 @@ class ShardforgeError(Exception):
         return text if self.todo is None else f"{text}. {self.todo}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.what, self.where, self.todo)
+        # Notes, which say where in a worker process it was, travel as well.
+        notes = {"__notes__": list(self.__notes__)} if hasattr(self, "__notes__") else None
+        return _rebuild, (type(self), self.what, self.where, self.todo), notes
 
 
 def _rebuild(kind: type[ShardforgeError], what: str, where: str | None, todo: str | None) -> ShardforgeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ from shardforge.shards.manifest import Manifest
 from shardforge.stream.batches import BatchJob
 from shardforge.stream.collate import Collate
 from shardforge.stream.consumed import current_pass
+from shardforge.stream.counts import whole
 from shardforge.stream.epoch import EpochClock, Ticket, iteration_of
 from shardforge.stream.fields import VALID, choose_fields
 from shardforge.stream.iteration import Contents, EpochIterator
@@ -31,6 +33,7 @@ from shardforge.stream.slots import FreshSlots, SharedSlots, Slots
 from shardforge.stream.source import Source, as_chosen
 from shardforge.stream.state import Identity, digest
 from shardforge.stream.tally import ErrorTally
+from shardforge.stream.watch import end_with_parent
 
 
 class ShardDataset(IterableDataset[Any]):
@@ -110,16 +113,13 @@ class ShardDataset(IterableDataset[Any]):
         collate: Collate | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise UsageError(f"seed={seed!r}: a whole number, not negative")
-        if batch_size is not None and not isinstance(batch_size, int | np.integer):
-            raise UsageError(f"batch_size={batch_size!r}: a whole number")
+        seed = whole("seed", seed)
         if collate is not None and (batch_size is None or not callable(collate)):
             raise UsageError("collate is a callable that makes batches, and needs batch_size")
         root = Path(path)
         split_read = choose_split(root, Manifest.read(root), split)
-        shuffle = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else int(shuffle)
-        self.batch_size, self.as_tuple = None if batch_size is None else int(batch_size), as_tuple
+        shuffle = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else whole("shuffle", shuffle, least=None)
+        self.batch_size, self.as_tuple = None if batch_size is None else whole("batch_size", batch_size), as_tuple
         self._tail: Tail = tail if tail is not None else ("mask" if shuffle is False else "drop")
         self._ranks = Ranks.of(rank, world_size)
         ids = select(split_read, where)
@@ -131,17 +131,20 @@ class ShardDataset(IterableDataset[Any]):
         with_valid = self._tail == "mask" or on_error == "mask" or VALID in (names or ())
         self.names = tuple(dict.fromkeys([*(names or chosen), *([VALID] if with_valid else [])]))
         self._tally, self.clock = ErrorTally(), EpochClock()
-        maker = SampleMaker(chosen, steps_of(transform), steps_of(transform_sample), int(seed), on_error, self._tally)
-        self.source = Source(split_read, maker, ids, weight, int(seed), shuffle, with_valid, collate)
+        steps, sample_steps, key = steps_of(transform), steps_of(transform_sample), split_read.key
+        maker = SampleMaker(chosen, steps, sample_steps, seed, on_error, self._tally, key)
+        self.source = Source(split_read, maker, ids, weight, seed, shuffle, with_valid, collate)
         self.identity = Identity(
             fingerprint=split_read.manifest.fingerprint,
             split=split,
-            seed=int(seed),
+            seed=seed,
             shuffle=-1 if shuffle is True else int(shuffle),
             where=digest(ids),
             weights=digest(weight),
         )
         self._begun = 0
+        # The worker process that is: a copy that came from elsewhere is in another.
+        self._prepared = 0
         self._running: EpochIterator | None = None
         # What is wrong with the order or the share is said here, not in the first epoch.
         self.source.order(0)
@@ -183,7 +186,7 @@ class ShardDataset(IterableDataset[Any]):
     def set_epoch(self, epoch: int) -> None:
         """The next iteration reads ``epoch`` (0 … 2^28 - 1), in all workers: from its first place, or from where a
         loaded state left this very epoch."""
-        ticket = self.clock.begin()
+        ticket, epoch = self.clock.begin(), whole("epoch", epoch)
         self.clock.set(epoch, ticket.start if ticket.epoch == epoch else 0)
 
     def state_dict(self, consumed: int | None = None, epoch: int | None = None) -> dict[str, Any]:
@@ -200,6 +203,8 @@ class ShardDataset(IterableDataset[Any]):
         if get_worker_info() is not None:
             # The iterator's state says everything; see EpochIterator.
             return {}
+        consumed = None if consumed is None else whole("consumed", consumed)
+        epoch = None if epoch is None else whole("epoch", epoch)
         ticket, given = current_pass(self.clock, self._running, consumed, epoch)
         steps = given if consumed is None else consumed
         share = self.share(ticket.start)
@@ -228,7 +233,7 @@ class ShardDataset(IterableDataset[Any]):
         Args:
             epoch: default: the one that comes next.
         """
-        chosen = self.epoch if epoch is None else epoch
+        chosen = self.epoch if epoch is None else whole("epoch", epoch)
         return EpochPlan.of(self.source, self.share(self.clock.start_of(chosen)), chosen)
 
     def __len__(self) -> int:
@@ -246,8 +251,11 @@ class ShardDataset(IterableDataset[Any]):
         if worker is None:
             self._running = EpochIterator(self, contents, self.clock.begin(), 0, 1)
             return self._running
-        # OpenCV's own threads would only fight with the other workers.
-        cv2.setNumThreads(0)
+        if self._prepared != os.getpid():
+            self._prepared = os.getpid()
+            # OpenCV's own threads would only fight with the other workers.
+            cv2.setNumThreads(0)
+            end_with_parent()
         ticket = self.clock.begin(iteration_of(worker.seed - worker.id, self._begun))
         if worker.id == 0:
             self.clock.note_begun(ticket)

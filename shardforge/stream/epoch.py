@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from shardforge.errors import UsageError
+from shardforge.stream.counts import whole
 from shardforge.stream.permute import key_of
 from shardforge.stream.shared import SharedWords
 
@@ -57,6 +58,7 @@ class EpochClock:
 
     def set(self, epoch: int, start: int = 0) -> None:
         """The next iteration reads ``epoch`` from place ``start`` on."""
+        epoch = whole("epoch", epoch)
         if not 0 <= epoch <= MAX_EPOCH:
             raise UsageError(f"epoch {epoch} is not in 0 … {MAX_EPOCH}")
         _set(self._shared.row(), epoch, start)

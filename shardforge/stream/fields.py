@@ -72,9 +72,8 @@ class Member:
         if gathered[2] < 0 and self._info.optional:
             if self._info.kind in ("text", "json"):
                 return "" if self._info.kind == "text" else None
-            key = self._split.index.keys(np.array([number]))[0]
             raise UsageError(
-                f"sample {key} has no {self._name!r}, which is optional in this dataset",
+                f"sample {self._split.key(number)} has no {self._name!r}, which is optional in this dataset",
                 where=self._split.root,
                 todo=f'Choose those that have it: where=pyarrow.compute.field("{self._name}_size").is_valid().',
             )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardforge.errors import UsageError
+from shardforge.stream.counts import whole
 from shardforge.stream.epoch import Ticket
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class EpochIterator(Iterator[Any]):
                     " ShardDataset.state_dict(consumed=…) fits any.",
                 )
         ticket = Ticket(epoch, start, self.ticket.version, self.ticket.iteration)
-        self._begin(ticket, int(state["given"]))
+        self._begin(ticket, whole("this state cannot be loaded: given", state.get("given", -1)))
         if self._worker or ticket.iteration is None:
             return
         # So that the passes that follow read the epochs that follow.

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_all_start_methods
+from multiprocessing.context import BaseContext
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import pyarrow.compute as pc
 import torch
-from torch.utils.data import DataLoader
 
-from shardforge.errors import ShardforgeError, UsageError
+from shardforge.errors import UsageError
 from shardforge.stream.collate import Collate
+from shardforge.stream.counts import whole
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.device import DeviceFeed
 from shardforge.stream.handover import HandOver, Pass
 from shardforge.stream.pipeline import Callback
 from shardforge.stream.planning import EpochPlan
-from shardforge.stream.ring import Returns
+from shardforge.stream.processes import WorkerProcesses
+from shardforge.stream.running import RunningPass
 from shardforge.stream.sample import OnError
 from shardforge.stream.select import Weights
 from shardforge.stream.share import Share, Tail
 from shardforge.stream.slots import PinnedSlots, RecycledSlots, Slots
 from shardforge.stream.source import as_chosen
 from shardforge.stream.threads import choose_threads, in_order, make_pool
-from shardforge.stream.worker import InWorker
 
 
 class ShardLoader:
@@ -93,10 +96,11 @@ class ShardLoader:
         transform_sample: Callback | Sequence[Callback] | None = None,
         collate: Collate | None = None,
     ) -> None:
-        if workers < 0:
-            raise UsageError(f"workers={workers}: not negative")
-        if prefetch < 1:
-            raise UsageError(f"prefetch={prefetch}: at least 1")
+        batch_size = whole("batch_size", batch_size, least=1)
+        workers, prefetch = whole("workers", workers), whole("prefetch", prefetch, least=1)
+        methods = get_all_start_methods()
+        if context is not None and not isinstance(context, BaseContext) and context not in methods:
+            raise UsageError(f"context={context!r}", todo=f"Choose one of {', '.join(methods)}, or None.")
         self.dataset = ShardDataset(
             path,
             split=split,
@@ -117,17 +121,24 @@ class ShardLoader:
         )
         # Draws from generators that threads share would come in any order.
         wanted = 1 if threads is None and workers and self.dataset.source.maker.uses_globals else threads
-        self._threads, self._workers = choose_threads(wanted, workers), workers
-        self._prefetch, self._context, self._channels_first = prefetch, context, channels_first
+        self._threads, self._prefetch, self._channels_first = (
+            choose_threads(wanted, workers),
+            prefetch,
+            channels_first,
+        )
         self._feed = DeviceFeed(device)
         self._slots: Slots = PinnedSlots() if self._feed.copies and not workers else RecycledSlots()
         self._progress = HandOver()
-        self._batches: DataLoader[Any] | None = None
+        self._workers: WorkerProcesses | None = None
+        if workers:
+            pinned = self._feed.copies
+            self._workers = WorkerProcesses(self.dataset, self._threads, workers, prefetch, context, pinned)
         self._pool: ThreadPoolExecutor | None = None
-        self._running: Generator[Any, None, None] | None = None
+        self._running: RunningPass | None = None
+        self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_batches": None, "_running": None, "_pool": None}
+        return {**self.__dict__, "_running": None, "_pool": None}
 
     def __len__(self) -> int:
         """Batches of this rank in the pass that is running, else in the one that comes next. After a state was loaded
@@ -147,6 +158,7 @@ class ShardLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass reads ``epoch``: from its start, or from where a loaded state left this very epoch."""
+        epoch = whole("epoch", epoch)
         start = self._progress.start if epoch == self._progress.epoch else 0
         self.dataset.clock.set(epoch, start)
         self._progress.set(epoch, start)
@@ -162,7 +174,7 @@ class ShardLoader:
             UsageError: the state belongs to another dataset, split, seed or order; names the field.
         """
         epoch, position = self.dataset.identity.position_of(state, self.dataset.samples)
-        self._stop()
+        self._stop("a state was loaded")
         self.dataset.clock.set(epoch, position)
         self._progress = HandOver(epoch, position)
 
@@ -172,16 +184,17 @@ class ShardLoader:
         Args:
             epoch: default: the one that the next pass reads.
         """
-        chosen = self.epoch if epoch is None else epoch
+        chosen = self.epoch if epoch is None else whole("epoch", epoch)
         start = self._progress.start if chosen == self._progress.epoch else 0
         return EpochPlan.of(self.dataset.source, self.dataset.share(start), chosen)
 
     def __iter__(self) -> Iterator[Any]:
-        self._stop()
+        self._stop("another one over this loader has begun")
         self.dataset.clock.set(self._progress.epoch, self._progress.start)
         share = self.dataset.share(self._progress.start)
-        batches = self._by_workers() if self._workers else self._by_threads(share)
-        self._running = self._pass(batches, self._progress.begin(share))
+        batches = self._by_threads(share) if self._workers is None else self._workers.begin()
+        running = self._progress.begin(share)
+        self._running = RunningPass(self._pass(batches, running), running)
         return self._running
 
     def _by_threads(self, share: Share) -> Generator[Any, None, None]:
@@ -189,21 +202,6 @@ class ShardLoader:
             self._pool = make_pool(self._threads)
         jobs = self.dataset.jobs(self.dataset.clock.begin(), range(share.steps), self._slots)
         return in_order(jobs, self._pool, self._threads, self._prefetch)
-
-    def _by_workers(self) -> Generator[Any, None, None]:
-        if self._batches is None:
-            self._batches = DataLoader(
-                InWorker(self.dataset, self._threads, returned=not self._feed.copies),
-                batch_size=None,
-                num_workers=self._workers,
-                prefetch_factor=self._prefetch,
-                collate_fn=_unchanged,
-                multiprocessing_context=self._context,
-                persistent_workers=True,
-                pin_memory=self._feed.copies,
-            )
-        # Here and now, so that this pass reads what is next now.
-        return _received(iter(self._batches), Returns(self._workers))
 
     def _pass(self, batches: Generator[Any, None, None], running: Pass) -> Generator[Any, None, None]:
         fed = self._feed(batches)
@@ -223,16 +221,22 @@ class ShardLoader:
 
     def close(self) -> None:
         """Ends threads and worker processes. The loader starts new ones if it is iterated again."""
-        self._stop()
-        self._batches = None
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        try:
+            self._stop("the loader was closed")
+        finally:
+            if self._workers is not None:
+                self._workers.close()
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                pool.shutdown()
 
-    def _stop(self) -> None:
+    def _stop(self, why: str) -> None:
         running, self._running = self._running, None
-        if running is not None:
-            running.close()
+        if self._process != os.getpid():
+            # Forked from the process that iterated: its threads and its pass are not here.
+            self._process, self._pool = os.getpid(), None
+        elif running is not None:
+            running.end(why)
 
     def __enter__(self) -> Self:
         return self
@@ -241,17 +245,3 @@ class ShardLoader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _received(batches: Iterator[Any], returns: Returns) -> Generator[Any, None, None]:
-    for batch in batches:
-        if isinstance(batch, ShardforgeError):
-            raise batch
-        content = returns(*batch)
-        del batch
-        yield content
-        del content
-
-
-def _unchanged(content: Any) -> Any:
-    return content

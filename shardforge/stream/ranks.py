@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from shardforge.errors import UsageError
+from shardforge.stream.counts import whole
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Ranks:
             return cls(None)
         if rank is None or world_size is None:
             raise UsageError("rank and world_size are given together, or neither")
+        rank, world_size = whole("rank", rank), whole("world_size", world_size)
         if not 0 <= rank < world_size:
             raise UsageError(f"rank={rank} of world_size={world_size}: ranks are 0 … world_size - 1")
         return cls((rank, world_size))
@@ -58,8 +60,14 @@ class Ranks:
 
 def _from_environment() -> tuple[int, int] | None:
     texts = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if None in texts:
+    if texts == (None, None):
         return None
+    if None in texts:
+        set_one, missing = ("WORLD_SIZE", "RANK") if texts[0] is None else ("RANK", "WORLD_SIZE")
+        raise UsageError(
+            f"{set_one} is set in the environment, and {missing} is not",
+            todo=f"Set {missing} too, unset {set_one}, or give rank= and world_size=.",
+        )
     try:
         rank, world = (int(text) for text in texts if text is not None)
     except ValueError:

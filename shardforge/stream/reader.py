@@ -73,6 +73,10 @@ class Split:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[number] for number in range(len(self)))
 
+    def key(self, number: int) -> str:
+        """The key of sample ``number``."""
+        return self.index.keys(np.array([number]))[0]
+
     def value(
         self,
         number: int,
@@ -114,7 +118,7 @@ class Split:
     def _problem(self, kind: type[ShardforgeError], number: int, member: str, what: str) -> ShardforgeError:
         ids = np.array([number])
         shard = self.shards[int(self.index.places(ids)[0][0])]
-        where = f"{layout.tar_path(self.root, shard)}, sample {self.index.keys(ids)[0]}, field {member}"
+        where = f"{layout.tar_path(self.root, shard)}, sample {self.key(number)}, field {member}"
         return kind(what, where=where, todo="`shardforge inspect --verify` checks the whole dataset.")
 
     def _as_built(self, number: int, payload: memoryview) -> bool:

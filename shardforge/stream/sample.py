@@ -16,7 +16,7 @@ from shardforge.shards.index import Ids
 from shardforge.stream.augment import Numbers
 from shardforge.stream.decode import Reduce
 from shardforge.stream.fields import MISSING_LABEL, Field, Gathered, Member, blank
-from shardforge.stream.permute import key_of, words
+from shardforge.stream.permute import key_of, permute, words
 from shardforge.stream.pipeline import ImagePipeline, Step, generator_at
 from shardforge.stream.resizing import Image
 from shardforge.stream.tally import ErrorTally
@@ -27,7 +27,9 @@ Out = Callable[[tuple[int, int], Image], Image | None]
 
 _EXAMPLE = 2**62
 """The place of the sample that missing rows are modelled on: none that an epoch has."""
-_EXAMPLES_TRIED = 100
+_SPREAD = np.array([key_of("examples")])
+_EXAMPLES_TRIED = 1000
+"""So many that even where only one sample in a hundred can be read, one is found but in 4 of 100 000 cases."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class SampleMaker:
         seed: of the generators.
         on_error: ``raise``, or ``mask``: a sample that cannot be read counts as missing.
         tally: counts those.
+        key: of a sample, by its number; named where a transform fails.
 
     Attributes:
         fields: as given.
@@ -74,12 +77,13 @@ class SampleMaker:
         seed: int,
         on_error: OnError,
         tally: ErrorTally,
+        key: Callable[[int], str],
     ) -> None:
         if on_error not in ("raise", "mask"):
             raise UsageError(f"on_error={on_error!r}", todo="Choose 'raise' or 'mask'.")
         self.fields, self.sample_steps = dict(fields), tuple(sample_steps)
         self._pipeline = ImagePipeline(image_steps, seed)
-        self._seed, self._on_error, self._tally = seed, on_error, tally
+        self._seed, self._on_error, self._tally, self._key = seed, on_error, tally, key
 
     @property
     def uses_globals(self) -> bool:
@@ -106,7 +110,11 @@ class SampleMaker:
             return None
         try:
             return self._made(rows, row, place, names, out or _nowhere)
-        except _Unreadable as problem:
+        except Exception as problem:
+            if not isinstance(problem, _Unreadable):
+                key = self._key(int(rows.ids[row]))
+                problem.add_note(f"sample {key}, place {place} of epoch {rows.epoch}")
+                raise
             if self._on_error == "raise":
                 raise problem.error from None
             worker = get_worker_info()
@@ -142,13 +150,15 @@ class SampleMaker:
         torch.manual_seed(word % 2**63)
 
     def blank(self, ids: Ids) -> Sample:
-        """A missing row: like the first of the samples ``ids`` that can be read, but empty.
+        """A missing row: like one of the samples ``ids`` that can be read, but empty. That is the first of them, or
+        else one of a thousand spread over all: whole shards at the beginning may be lost.
 
         Raises:
-            DamagedError, StorageError: none of the first hundred can be read.
+            DamagedError, StorageError: none of those can be read.
         """
         error: Exception | None = None
-        for number in ids[:_EXAMPLES_TRIED]:
+        spread = permute(np.arange(min(len(ids), _EXAMPLES_TRIED), dtype=np.uint64), len(ids), _SPREAD)
+        for number in ids[np.concatenate([np.zeros(1, np.int64), spread.astype(np.int64)])].tolist():
             try:
                 rows = self.gather(np.array([number]), np.array([_EXAMPLE]), 0)
                 example = self._made(rows, 0, _EXAMPLE, tuple(self.fields), _nowhere)

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from shardforge.errors import UsageError
+from shardforge.stream.counts import whole
 from shardforge.stream.order import ORDER_VERSION
 
 STATE_VERSION = 1
+_PLACE = ("epoch", "position")
 _WHAT = {
     "state_version": "it was written by another version of shardforge",
     "order_version": "it was written by a version of shardforge that orders samples differently",
@@ -59,6 +61,11 @@ class Identity:
         Raises:
             UsageError: it is no such state, or one of another identity; names the field.
         """
+        if not isinstance(state, Mapping):
+            raise UsageError(
+                f"this state cannot be loaded: it is of type {type(state).__name__}",
+                todo="Give what state_dict() returned.",
+            )
         for field in fields(self):
             expected, found = getattr(self, field.name), state.get(field.name)
             if found != expected:
@@ -67,8 +74,8 @@ class Identity:
                     f"this state cannot be loaded: {what} ({field.name})",
                     todo="Open the dataset as it was when the state was saved, or start without the state.",
                 )
-        epoch, position = state.get("epoch"), state.get("position")
-        if not isinstance(epoch, int) or not isinstance(position, int) or epoch < 0 or not 0 <= position < places:
+        epoch, position = (whole(f"this state cannot be loaded: {name}", state.get(name, -1)) for name in _PLACE)
+        if position >= places:
             raise UsageError(f"this state cannot be loaded: epoch {epoch!r}, position {position!r} of {places}")
         return epoch, position
 

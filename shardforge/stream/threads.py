@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from shardforge.errors import UsageError
 from shardforge.machine import inspect_machine
 from shardforge.stream.batches import BatchJob, Content
+from shardforge.stream.counts import whole
 
 _PARTS_PER_THREAD = 4
 _LEAST_ROWS = 4
@@ -28,6 +28,7 @@ def in_order(
         Whatever the making of a batch raises, when its turn has come.
     """
     waiting: deque[tuple[BatchJob, list[Future[None]]]] = deque()
+    process = os.getpid()
     try:
         while True:
             while len(waiting) <= ahead and (job := next(jobs, None)) is not None:
@@ -40,8 +41,9 @@ def in_order(
                 part.result()
             yield waiting.popleft()[0].content
     finally:
-        begun = [part for _, parts in waiting for part in parts if not part.cancel()]
-        wait(begun)
+        # In a process forked meanwhile nothing runs, and nothing would ever end.
+        if process == os.getpid():
+            wait([part for _, parts in waiting for part in parts if not part.cancel()])
 
 
 def _submit(job: BatchJob, pool: ThreadPoolExecutor, threads: int) -> list[Future[None]]:
@@ -57,9 +59,7 @@ def choose_threads(threads: int | None, workers: int) -> int:
         UsageError: the number makes no sense.
     """
     if threads is not None:
-        if threads < 1:
-            raise UsageError(f"threads={threads}: at least 1")
-        return int(threads)
+        return whole("threads", threads, least=1)
     machine = inspect_machine()
     processors = machine.cpus if machine.cpu_quota is None else min(machine.cpus, int(machine.cpu_quota))
     beside = os.environ.get("LOCAL_WORLD_SIZE", "1")

@@ -511,6 +511,17 @@ def test_a_missing_shard_masks_its_samples(tmp_path: Path) -> None:
         list(ShardDataset(tmp_path, batch_size=4))
 
 
+@pytest.mark.parametrize("batch_size", [4, None])
+def test_a_lost_first_shard_is_masked_however_large(tmp_path: Path, batch_size: int | None) -> None:
+    make_dataset(tmp_path, {"train": [130, 6]}, format="png")
+    (tmp_path / "train-000000.tar").unlink()
+    dataset = ShardDataset(tmp_path, batch_size=batch_size, on_error="mask", shuffle=False, fields=("image", "key"))
+    given = list(dataset)
+    assert sum(int(one["valid"].sum()) for one in given) == 6
+    assert all(one["image"].shape[-3:] == (32, 32, 3) for one in given)
+    assert dataset.masked_errors == 130
+
+
 def test_a_dataset_in_which_nothing_can_be_read_is_an_error_even_when_masking(tmp_path: Path) -> None:
     make_dataset(tmp_path, {"train": [3]}, format="png")
     for row in range(3):

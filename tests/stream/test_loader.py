@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
+import io
+import json
+import multiprocessing
 import pickle
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 import torch
 
-from shardforge.errors import DamagedError, UsageError
+from shardforge.errors import DamagedError, ShardforgeError, UsageError
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.loader import ShardLoader
 from shardforge.transforms import RandomHorizontalFlip, RandomResizedCrop
@@ -147,3 +153,188 @@ def test_senseless_arguments_are_refused(plain: Path) -> None:
         ShardLoader(plain, workers=-1)
     with pytest.raises(UsageError, match="fewer than one global batch"):
         ShardLoader(plain, batch_size=64)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_pass_that_another_one_displaced_does_not_end_as_if_complete(plain: Path, workers: int) -> None:
+    with ShardLoader(plain, "train", 4, fields=("key",), workers=workers) as loader:
+        first = iter(loader)
+        next(first)
+        second = iter(loader)
+        with pytest.raises(UsageError, match="another one over this loader has begun"):
+            next(first)
+        assert len(list(second)) == len(loader)
+        with pytest.raises(StopIteration):
+            next(second)
+        with pytest.raises(UsageError, match="another one"):
+            list(zip(loader, loader, strict=True))
+        third = iter(loader)
+        next(third)
+        loader.close()
+        with pytest.raises(UsageError, match="closed"):
+            next(third)
+        fourth = iter(loader)
+        loader.load_state_dict(loader.state_dict())
+        with pytest.raises(UsageError, match="a state was loaded"):
+            next(fourth)
+
+
+def test_a_complete_pass_stays_so_when_the_next_has_begun(plain: Path) -> None:
+    loader = ShardLoader(plain, "train", 4, fields=("key",))
+    first = iter(loader)
+    for _ in range(len(loader)):
+        next(first)
+    iter(loader)
+    with pytest.raises(StopIteration):
+        next(first)
+
+
+def broken(image: object) -> object:
+    raise ValueError("broken")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_closing_ends_the_workers_whoever_keeps_the_traceback(plain: Path, workers: int) -> None:
+    before = children()
+    kept: ValueError | None = None
+    try:
+        with ShardLoader(plain, "train", 4, workers=workers, context="fork", transform=broken) as loader:
+            batches = iter(loader)
+            next(batches)
+    except ValueError as error:
+        kept = error
+    assert kept is not None
+    assert children() == before
+    with pytest.raises(UsageError, match="ended by an error"):
+        next(batches)
+
+
+def test_a_killed_worker_is_explained_and_the_loader_can_be_iterated_again(plain: Path) -> None:
+    before = children()
+    with ShardLoader(plain, "train", 4, workers=1, context="fork") as loader:
+        batches = iter(loader)
+        next(batches)
+        (worker,) = children() - before
+        psutil.Process(worker).kill()
+        with pytest.raises(ShardforgeError, match=r"a worker process died \(pid \d+: signal 9\)"):
+            list(batches)
+        assert len(list(loader)) == len(loader)
+    assert children() == before
+
+
+def test_a_worker_killed_between_passes_is_replaced(plain: Path) -> None:
+    before = children()
+    with ShardLoader(plain, "train", 4, workers=1, context="fork") as loader:
+        list(loader)
+        (worker,) = children() - before
+        with contextlib.suppress(RuntimeError):
+            psutil.Process(worker).kill()
+            psutil.wait_procs([psutil.Process(worker)])
+        assert len(list(loader)) == len(loader)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_in_use_can_be_iterated_by_a_forked_process(plain: Path, workers: int) -> None:
+    context = multiprocessing.get_context("fork")
+    with ShardLoader(plain, "train", 4, fields=("key",), workers=workers, context="fork", threads=2) as loader:
+        running = iter(loader)
+        given = [next(running)["key"]]
+        expected = [batch["key"] for batch in ShardDataset(plain, fields=("key",), batch_size=4)]
+        told = context.SimpleQueue()
+
+        def iterate() -> None:
+            with pytest.raises(UsageError, match="another process"):
+                next(running)
+            told.put([batch["key"] for batch in loader])
+            loader.close()
+
+        process = context.Process(target=iterate)
+        process.start()
+        process.join(60)
+        process.kill()
+        process.join()
+        assert process.exitcode == 0
+        assert told.get() == expected
+        assert given + [batch["key"] for batch in running] == expected
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("workers", 1.5),
+        ("threads", 1.5),
+        ("threads", 0),
+        ("prefetch", 2.5),
+        ("prefetch", 0),
+        ("batch_size", None),
+        ("shuffle", "yes"),
+        ("context", "x"),
+        ("seed", 0.5),
+    ],
+)
+def test_what_counts_nothing_is_refused_at_once(plain: Path, argument: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"{argument}="):
+        ShardLoader(plain, **{"batch_size": 4, argument: value})
+
+
+@pytest.mark.parametrize("make", [ShardLoader, ShardDataset])
+@pytest.mark.parametrize("epoch", ["1", 1.7, None, -1])
+def test_an_epoch_is_a_whole_number(plain: Path, make: Any, epoch: Any) -> None:
+    reader = make(plain, batch_size=4)
+    with pytest.raises(UsageError, match="epoch="):
+        reader.set_epoch(epoch)
+    if epoch is not None:
+        with pytest.raises(UsageError, match="epoch="):
+            reader.plan(epoch)
+    with pytest.raises(UsageError, match="of type NoneType"):
+        reader.load_state_dict(None)
+    assert reader.epoch == 0
+
+
+@pytest.mark.parametrize("make", [ShardLoader, ShardDataset])
+def test_states_of_numpys_and_torchs_integers_are_plain(plain: Path, make: Any) -> None:
+    options = {"batch_size": np.int64(4), "seed": np.int32(3), "shuffle": np.int64(16)}
+    options |= {"rank": np.int64(1), "world_size": torch.tensor(2), "fields": ("key",)}
+    reader = make(plain, **options)
+    reader.set_epoch(np.int64(3))
+    next(iter(reader))
+    state = reader.state_dict() if make is ShardLoader else reader.state_dict(consumed=np.int64(1), epoch=np.int64(3))
+    assert {type(value) for value in state.values()} == {int, str}
+    assert (state["epoch"], state["position"]) == (3, 8)
+    saved = io.BytesIO()
+    torch.save(state, saved)
+    saved.seek(0)
+    again = make(plain, **options)
+    again.load_state_dict(torch.load(saved, weights_only=True))
+    again.load_state_dict(json.loads(json.dumps(state)))
+    assert again.epoch == 3
+    again.load_state_dict({**state, "epoch": np.int64(3)})
+    with pytest.raises(UsageError, match=r"consumed=1\.5"):
+        ShardDataset(plain).state_dict(consumed=1.5)  # type: ignore[arg-type]
+
+
+def broken_at_last(sample: dict[str, Any]) -> Any:
+    return None if sample["key"] == "000000039" else sample
+
+
+def broken_there(sample: dict[str, Any]) -> Any:
+    if sample["key"] == "000000039":
+        raise KeyError("broken")
+    return sample
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(("transform", "kind"), [(broken_at_last, UsageError), (broken_there, KeyError)])
+def test_a_failing_transform_keeps_its_type_and_the_sample_is_named(
+    plain: Path, workers: int, transform: Any, kind: type[Exception]
+) -> None:
+    stored = [sample["key"] for sample in ShardDataset(plain, fields=("key",), shuffle=False)]
+    named = f"sample 000000039, place {stored.index('000000039')} of epoch 0"
+    options: dict[str, Any] = {"fields": ("key",), "shuffle": False, "transform_sample": transform}
+    with ShardLoader(plain, "train", 4, workers=workers, **options) as loader, pytest.raises(kind) as caught:
+        list(loader)
+    told = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+    assert named in told
+    with pytest.raises(kind) as alone:
+        list(ShardDataset(plain, **options))
+    assert alone.value.__notes__ == [named]

@@ -54,6 +54,14 @@ def test_senseless_numbers_are_refused(rank: int | None, world: int | None) -> N
         Ranks.of(rank, world)
 
 
+@pytest.mark.parametrize(("there", "missing"), [("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")])
+def test_half_an_environment_is_refused(there: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(there, "1")
+    with pytest.raises(UsageError, match=f"{there} is set in the environment, and {missing} is not"):
+        Ranks.of(None, None).find()
+    assert Ranks.of(0, 1).find() == (0, 1)
+
+
 def test_a_garbled_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "first")
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -74,7 +74,7 @@ def test_a_state_of_another_version_is_refused(plain: Path, change: dict[str, in
 )
 def test_a_state_that_says_the_impossible_is_refused(plain: Path, change: dict[str, Any]) -> None:
     loader = ShardLoader(plain, batch_size=4)
-    with pytest.raises(UsageError, match="position"):
+    with pytest.raises(UsageError, match=next(iter(change))):
         loader.load_state_dict({**loader.state_dict(), **change})
     with pytest.raises(UsageError, match="cannot be loaded"):
         loader.load_state_dict({})

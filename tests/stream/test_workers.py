@@ -237,6 +237,48 @@ sys.stdin.read()
 """
 
 
+KILLED = """
+import sys, torch
+from torch.utils.data import DataLoader
+from shardforge.stream.dataset import ShardDataset
+from shardforge.stream.loader import ShardLoader
+if __name__ == "__main__":
+    _, root, context, kind = sys.argv
+    if kind == "loader":
+        found = ShardLoader(root, batch_size=4, workers=2, context=context)
+    else:
+        dataset = ShardDataset(root, batch_size=4)
+        next(iter(dataset))
+        found = DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context=context)
+    batches = iter(found)
+    next(batches), next(batches)
+    print("reading", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("context", "kind"),
+    [(context, "loader") for context in METHODS] + [("forkserver", "dataset")],
+)
+def test_no_process_outlives_a_trainer_that_was_killed(plain: Path, tmp_path: Path, context: str, kind: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(KILLED)
+    trainer = subprocess.Popen(
+        [sys.executable, script, plain, context, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert trainer.stdout is not None
+    assert trainer.stdout.readline() == "reading\n"
+    others = psutil.Process(trainer.pid).children(recursive=True)
+    assert len(others) >= 2
+    trainer.kill()
+    _, alive = psutil.wait_procs(others, timeout=20)
+    for process in alive:
+        process.kill()
+    trainer.communicate()
+    assert not alive
+
+
 def test_nothing_is_left_behind_after_a_kill(plain: Path) -> None:
     reader = subprocess.Popen(
         [sys.executable, "-c", READING, str(plain)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

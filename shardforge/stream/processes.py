@@ -1,0 +1,134 @@
+"""A loader's worker processes, as the training process sees them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator, Iterator
+from multiprocessing.connection import wait
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from shardforge.errors import ShardforgeError
+from shardforge.stream.dataset import ShardDataset
+from shardforge.stream.ring import Returns
+from shardforge.stream.worker import InWorker
+
+_PATIENCE = 2.0
+"""Seconds that a process may take to be gone whose connections are."""
+
+
+class WorkerProcesses:
+    """Starts workers for the first pass and keeps them for the next ones.
+
+    A DataLoader has no public way to end its workers: it does so when its iterator is collected, which a traceback
+    that somebody keeps puts off. So its iterator is told here, by the method that it would call then.
+
+    Args:
+        dataset: what they read.
+        threads: in each.
+        workers: how many.
+        prefetch: batches that each makes ahead.
+        context: how they are started, or None for Python's default.
+        pinned: whether batches go to page-locked memory, from which a GPU copies.
+    """
+
+    def __init__(
+        self, dataset: ShardDataset, threads: int, workers: int, prefetch: int, context: str | None, pinned: bool
+    ) -> None:
+        self._dataset, self._threads, self._workers = dataset, threads, workers
+        self._prefetch, self._context, self._pinned = prefetch, context, pinned
+        self._batches: DataLoader[Any] | None = None
+        self._process = os.getpid()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_batches": None}
+
+    def begin(self) -> Generator[Any, None, None]:
+        """Begins a pass, here and now, over what the dataset's clock says is next.
+
+        Raises:
+            ShardforgeError: a worker process died; the next pass starts new ones. Else whatever a worker met.
+        """
+        if self._process != os.getpid() or self._dead(0):
+            self.close()
+        if self._batches is None:
+            self._batches = DataLoader(
+                InWorker(self._dataset, self._threads, returned=not self._pinned),
+                batch_size=None,
+                num_workers=self._workers,
+                prefetch_factor=self._prefetch,
+                collate_fn=_unchanged,
+                multiprocessing_context=self._context,
+                persistent_workers=True,
+                pin_memory=self._pinned,
+            )
+        with self._explained():
+            return self._received(iter(self._batches), Returns(self._workers))
+
+    def _received(self, batches: Iterator[Any], returns: Returns) -> Generator[Any, None, None]:
+        while True:
+            with self._explained():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            if isinstance(batch, ShardforgeError):
+                raise batch
+            content = returns(*batch)
+            del batch
+            yield content
+            del content
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Says so if what fails here does because a worker died."""
+        try:
+            yield
+        except (RuntimeError, ConnectionError, EOFError, FileNotFoundError) as error:
+            dead = self._dead(0 if isinstance(error, RuntimeError) else _PATIENCE)
+            if not dead:
+                raise
+            self.close()
+            raise ShardforgeError(
+                f"a worker process died ({', '.join(dead)})",
+                todo="Signal 9 often means that memory ran out (`dmesg` tells): fewer workers, a smaller prefetch"
+                " or batch_size need less. The loader can be iterated again.",
+            ) from error
+
+    def _iterator(self) -> Any:
+        return None if self._batches is None else self._batches._iterator
+
+    def _dead(self, patience: float) -> list[str]:
+        """What is known of the workers that died, after at most so many seconds."""
+        iterator = self._iterator()
+        if iterator is None:
+            return []
+        # On a worker's death torch raises RuntimeError wherever the main thread is at that moment.
+        with contextlib.suppress(RuntimeError):
+            ending = wait([process.sentinel for process in iterator._workers], patience)
+            # Its descriptors are closed a moment before a process is gone.
+            for process in iterator._workers:
+                if process.sentinel in ending:
+                    process.join(_PATIENCE)
+        codes = [(process.pid, process.exitcode) for process in iterator._workers if not process.is_alive()]
+        return [f"pid {pid}: {_how(code)}" for pid, code in codes]
+
+    def close(self) -> None:
+        """Ends the workers, if they are this process's: those of the process that it was forked from are let be."""
+        iterator, self._batches = self._iterator(), None
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            if iterator is not None:
+                # Else its collection here would tell the other process's workers to end.
+                iterator._shutdown = True
+        elif iterator is not None:
+            iterator._shutdown_workers()
+
+
+def _how(code: int | None) -> str:
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _unchanged(content: Any) -> Any:
+    return content
