@@ -213,7 +213,9 @@ class SequentialDataset(IterableDataset[Any]):
         try:
             sample: Mapping[str, Any] = self._decoder.values(raw)
         except (DamagedError, StorageError) as error:
-            self._bad(error, worker)
+            # What a sample lacks because its shard broke off is counted with the shard.
+            if "__cut__" not in raw:
+                self._bad(error, worker)
             return None
         if not self._image_steps and not self._sample_steps:
             return dict(sample)
