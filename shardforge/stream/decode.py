@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import simplejpeg
 
+from shardforge.shards.class_text import class_id
 from shardforge.shards.manifest import FieldInfo
 from shardforge.shards.npy import BadArray, read_npy
 
@@ -20,6 +21,7 @@ Reduce = Callable[[int, int], int]
 
 MAX_PIXELS = 2**28
 """Width × height of one picture: what a WebP can have at most."""
+_SHOWN = 32
 _NPY_HEADER = 10_000
 _PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
@@ -79,9 +81,12 @@ def decode(
             return str(payload, "utf-8")
         if info.kind == "json":
             return json.loads(bytes(payload))
-        return int(str(payload, "ascii"))
+        number = class_id(bytes(payload))
     except (ValueError, RecursionError) as error:
         raise Undecodable(f"no valid {info.kind} ({error})") from None
+    if number is None:
+        raise Undecodable(f"no valid class: {bytes(payload[:_SHOWN])!r} are no digits within int64")
+    return number
 
 
 def _image(

@@ -70,7 +70,8 @@ class SequentialDataset(IterableDataset[Any]):
     Raises:
         UsageError: an argument makes no sense, or there are fewer shards than workers of all ranks together.
         StorageError: a shard cannot be opened or read.
-        DamagedError: a shard or sample is broken, or a whole share holds no sample.
+        DamagedError: a shard or sample is broken, or none of a worker's shards holds a sample (with ``mask`` and
+            without ``steps_per_epoch`` only if nothing was masked there).
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class SequentialDataset(IterableDataset[Any]):
         self._decoder = MemberDecoder(self.names, image, channels, depth)
         self._image_steps, self._sample_steps = steps_of(transform), steps_of(transform_sample)
         self._tally, self._clock = ErrorTally(), EpochClock()
-        self._begun = 0
+        self._begun = self._masked_here = 0
 
     @property
     def masked_errors(self) -> int:
@@ -164,17 +165,18 @@ class SequentialDataset(IterableDataset[Any]):
         """One pass over this worker's shards, or endless ones with ``steps_per_epoch``."""
         shards = self._shards(epoch, worker, workers)
         for cycle in itertools.count():
-            made = 0
+            made, masked = 0, self._masked_here
             for raw in self._raw(shards, epoch, cycle, worker):
                 sample = self._made(raw, epoch, cycle, worker)
                 if sample is not None:
                     made += 1
                     yield sample
-            if self._steps is None:
-                return
-            if not made:
+            # What was masked has been told; nothing at all has not, and with a number of steps there is no end.
+            if not made and (self._steps is not None or self._masked_here == masked):
                 what = f"none of the {len(shards)} shards of this share holds a sample that can be read"
                 raise DamagedError(what, where=shards[0])
+            if self._steps is None:
+                return
 
     def _shards(self, epoch: int, worker: int, workers: int) -> list[str]:
         rank, world = self._ranks.find()
@@ -207,6 +209,7 @@ class SequentialDataset(IterableDataset[Any]):
     def _bad(self, error: ShardforgeError, worker: int) -> None:
         if self._on_error == "raise":
             raise error
+        self._masked_here += 1
         self._tally.add(worker, error.what, error)
 
     def _made(self, raw: RawSample, epoch: int, cycle: int, worker: int) -> Sample | None:

@@ -29,6 +29,7 @@ from torch.utils.data import DataLoader
 
 import shardforge
 from shardforge.errors import DamagedError, StorageError, UsageError
+from shardforge.stream.sample import OnError
 from shardforge.stream.sequential import SequentialDataset
 from shardforge.transforms import RandomResizedCrop
 from tests.datasets import encode, mask, picture
@@ -433,6 +434,36 @@ def test_a_share_without_any_sample_ends_instead_of_spinning(tmp_path: Path) -> 
     data = SequentialDataset(path, steps_per_epoch=5, on_error="mask")
     with pytest.raises(DamagedError, match="none of the 1 shards of this share holds a sample that can be read"):
         list(data)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("on_error", ["raise", "mask"])
+def test_shards_without_any_sample_are_never_silently_nothing(
+    tmp_path: Path, workers: int, on_error: OnError
+) -> None:
+    for name in ("a", "b"):
+        write_tar(tmp_path / f"{name}.tar", {})
+    data = SequentialDataset(f"{tmp_path}/*.tar", fields=("key",), on_error=on_error)
+    with pytest.raises(DamagedError, match=f"none of the {2 // max(workers, 1)} shards of this share"):
+        list(DataLoader(data, batch_size=None, num_workers=workers))
+
+
+def test_one_worker_whose_shards_hold_nothing_is_told(tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", {"0": {"txt": b""}})
+    write_tar(tmp_path / "b.tar", {})
+    data = SequentialDataset(f"{tmp_path}/*.tar", shuffle=False, fields=("key",))
+    with pytest.raises(DamagedError, match=r"b\.tar: none of the 1 shards of this share"):
+        list(DataLoader(data, batch_size=None, num_workers=2))
+
+
+@pytest.mark.parametrize("label", [b"99999999999999999999", b"-7", b"1_0", b"cat", b""])
+def test_a_broken_label_is_damage_that_can_be_masked(tmp_path: Path, label: bytes) -> None:
+    path = write_tar(tmp_path / "a.tar", {"0": {"cls": label}, "1": {"cls": b" 12\n"}})
+    data = SequentialDataset(path, shuffle=False, fields=("label",), on_error="mask")
+    assert [int(entry["label"]) for entry in data] == [12]
+    assert data.masked_errors == 1
+    with pytest.raises(DamagedError, match="its member 'cls': no valid class"):
+        list(SequentialDataset(path, shuffle=False, fields=("label",)))
 
 
 def test_leaving_early_ends_the_command(tars: Path, tmp_path: Path) -> None:
