@@ -46,7 +46,8 @@ class SequentialDataset(IterableDataset[Any]):
             their undecoded bytes; False: everything as it comes.
         seed: of the order and of all transforms.
         fields: ``image``, ``label`` (the member ``cls``, int64), ``key``, or the suffix of any member: ``txt``,
-            ``json``, ``npy``, a further ``png`` (a mask); an unknown one is given as bytes.
+            ``json``, ``npy``, further pictures (a grey ``png`` is a mask, uint8 or uint16 [H, W]; any other picture
+            uint8 [H, W, 3] in RGB order); an unknown one is given as bytes.
         transform: one callable or a list, applied to the image, NumPy uint8 (uint16 with ``depth=16``) [H, W, C] in
             RGB order. One with a parameter ``generator`` is given a ``numpy.random.Generator`` that depends on
             (seed, epoch, shard, key, how often the sample was met in this epoch) alone.

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import imagecodecs
 import numpy as np
 import psutil
 import pytest
@@ -149,6 +150,29 @@ def test_a_picture_is_what_its_bytes_are_not_what_its_name_says(tmp_path: Path) 
     path = write_tar(tmp_path / "a.tar", {"a": {"jpg": encode(picture(4), "png")}})
     (entry,) = SequentialDataset(path, fields=("image",))
     assert np.array_equal(entry["image"].numpy(), picture(4))
+
+
+def test_a_png_in_colour_is_a_picture_and_a_grey_one_a_mask(tmp_path: Path) -> None:
+    deep = np.asarray(picture(5), np.uint16) * 257
+    members = {
+        "jpg": encode(picture(1), "jpg"),
+        "left.png": encode(picture(2), "png"),
+        "deep.png": imagecodecs.png_encode(deep),
+        "grey.jpg": encode(picture(3, channels=1), "jpg"),
+        "far.webp": encode(picture(3), "webp"),
+        "seg.png": encode(mask(1), "png"),
+    }
+    path = write_tar(tmp_path / "a.tar", {"a": members})
+    names = ("image", *list(members)[1:])
+    (entry,) = SequentialDataset(path, fields=names, channels=1)
+    assert {name: tuple(entry[name].shape) for name in names} == {
+        "image": (32, 32, 1),
+        **dict.fromkeys(("left.png", "deep.png", "grey.jpg", "far.webp"), (32, 32, 3)),
+        "seg.png": (32, 32),
+    }
+    assert np.array_equal(entry["left.png"].numpy(), picture(2))
+    assert np.array_equal(entry["deep.png"].numpy(), picture(5))
+    assert np.array_equal(entry["seg.png"].numpy(), mask(1))
 
 
 def test_pickles_are_given_as_bytes_and_never_loaded(tmp_path: Path) -> None:
