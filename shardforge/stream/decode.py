@@ -62,7 +62,7 @@ def decode(
     Returns:
         By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
         or uint16 [H, W]; ``picture`` uint8 [H, W, 3] in RGB order, whatever ``channels`` and ``depth``; ``volume``
-        [Z, Y, X, 1] of any plain dtype; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what the JSON says.
+        [Z, Y, X, 1] of any plain dtype; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what it says.
 
     Raises:
         Undecodable: it cannot be decoded.
