@@ -113,6 +113,9 @@ class SequentialDataset(IterableDataset[Any]):
         self._image_steps, self._sample_steps = steps_of(transform), steps_of(transform_sample)
         self._tally, self._clock = ErrorTally(), EpochClock()
         self._begun = self._masked_here = 0
+        if world_size is not None:
+            # In the training process, where the message stands alone; how many workers there are only they know.
+            self._check_shares(world_size, 1)
 
     @property
     def masked_errors(self) -> int:
@@ -181,15 +184,19 @@ class SequentialDataset(IterableDataset[Any]):
 
     def _shards(self, epoch: int, worker: int, workers: int) -> list[str]:
         rank, world = self._ranks.find()
+        self._check_shares(world, workers)
+        return self._in_order(self.urls, epoch, "all")[rank::world][worker::workers]
+
+    def _check_shares(self, world: int, workers: int) -> None:
         needed = world * workers
         if len(self.urls) < needed:
-            ranks = f"{world} ranks with {workers} workers each" if world > 1 else f"{workers} workers"
+            each = f" with {workers} workers each" if workers > 1 else ""
+            ranks = f"{world} ranks{each}" if world > 1 else f"{workers} workers"
             raise UsageError(
                 f"{len(self.urls)} shards for {ranks}: {needed - len(self.urls)} of them would get no data",
                 where=self.urls[0],
                 todo="Use fewer workers or more shards. Indexed tars (`shardforge index`) are shared out by samples.",
             )
-        return self._in_order(self.urls, epoch, "all")[rank::world][worker::workers]
 
     def _in_order(self, urls: Sequence[str], *purpose: object) -> list[str]:
         if not self._buffer:

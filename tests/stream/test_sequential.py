@@ -258,13 +258,20 @@ def test_without_steps_there_is_no_length(tars: Path) -> None:
         len(SequentialDataset(urls(tars)))
 
 
-@pytest.mark.parametrize(
-    ("world", "workers", "told"), [(7, 1, "7 ranks with 1"), (2, 4, "2 ranks with 4"), (1, 7, "7 w")]
-)
+def test_more_ranks_than_shards_are_refused_before_any_worker_starts(tars: Path) -> None:
+    with pytest.raises(UsageError, match="6 shards for 7 ranks: 1 of them"):
+        SequentialDataset(urls(tars), fields=("key",), rank=0, world_size=7)
+
+
+@pytest.mark.parametrize(("world", "workers", "told"), [(2, 4, "2 ranks with 4 workers each"), (1, 7, "7 workers")])
 def test_a_worker_that_would_get_no_shard_is_refused(tars: Path, world: int, workers: int, told: str) -> None:
     data = SequentialDataset(urls(tars), fields=("key",), rank=0, world_size=world)
-    with pytest.raises(UsageError, match=f"6 shards for {told}"):
+    with pytest.raises(UsageError) as caught:
         list(DataLoader(data, batch_size=None, num_workers=workers))
+    # torch puts the worker's traceback in front; what there is to know stands at the end, in one line.
+    last = str(caught.value).rstrip().splitlines()[-1]
+    assert f"6 shards for {told}" in last
+    assert "Use fewer workers or more shards." in last
 
 
 def test_the_buffer_mixes_shards_and_its_size_bounds_how_far(tars: Path) -> None:
