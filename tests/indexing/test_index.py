@@ -396,10 +396,21 @@ def test_garbage_in_the_middle_ends_a_tar_and_is_named(tmp_path: Path) -> None:
     assert report.damage["a.tar"].startswith(f"byte {third:,}: no tar header")
 
 
-def test_two_tars_joined_by_cat_are_named(tmp_path: Path) -> None:
+def test_two_tars_joined_by_cat_are_one(tmp_path: Path) -> None:
     one, two = write_tar(tmp_path / "a.tar", samples([0])), write_tar(tmp_path / "b.tar", samples([1]))
     one.write_bytes(one.read_bytes() + two.read_bytes())
     two.unlink()
+    report = index(tmp_path, quiet=True)
+    assert (report.samples, report.exit_code) == (2, 0)
+    for key, entry in read_all(tmp_path).items():
+        assert np.array_equal(entry["image"].numpy(), picture(int(key)))
+    assert verify(tmp_path).sound
+
+
+@pytest.mark.parametrize("junk", [b"x", b"x" * 700])
+def test_what_is_neither_padding_nor_another_archive_behind_one_is_named(tmp_path: Path, junk: bytes) -> None:
+    path = write_tar(tmp_path / "a.tar", samples([0]))
+    path.write_bytes(path.read_bytes() + junk + bytes(512) + path.read_bytes())
     report = index(tmp_path, quiet=True)
     assert (report.samples, report.exit_code) == (1, 1)
     assert "after the end of the archive" in report.damage["a.tar"]
