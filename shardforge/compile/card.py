@@ -9,6 +9,7 @@ _MEANING = {
     "volume": "the volume, [Z, Y, X]",
     "class": "class id, an ASCII integer",
     "mask": "label picture, sized and placed like the image",
+    "picture": "further picture, RGB",
     "text": "text, UTF-8",
     "json": "further data, JSON",
     "array": "numpy array",

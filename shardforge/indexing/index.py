@@ -27,7 +27,7 @@ from shardforge.shards import index as split_index
 from shardforge.shards import layout, metadata
 from shardforge.shards.catalogue import Status
 from shardforge.shards.manifest import FieldInfo, ForeignInfo, InputInfo, Manifest, ShardInfo, SplitInfo
-from shardforge.shards.sidecars import check_kinds, write_sidecars
+from shardforge.shards.sidecars import check_kinds, kinds_there, write_sidecars
 from shardforge.shards.statistics import PixelStatistics
 from shardforge.shards.uniqueness import KeyHashes, key_hash
 from shardforge.storage import FolderLock, explain, sync_file, write_durably
@@ -62,6 +62,7 @@ def index(
         classes: names of the classes by id.
         stats: decode every image, for pixel statistics; those that cannot be decoded are failed.
         sidecars: ``wids``, ``dali``, ``timm``: small files for these readers, also for an index that is up to date.
+            Kinds that an earlier index has are made anew with it.
         quiet: say nothing on standard error.
 
     Raises:
@@ -90,8 +91,10 @@ def index(
         lock = FolderLock(target)
         try:
             refuse_clashes(target, folder, found.tars)
+            # Those of an earlier index say what the tars were: they are made anew, not just removed with it.
+            kept = () if earlier is None else kinds_there(target, earlier)
             report = _Run(folder, target, found.tars, found.notes, recipe, quiet).run(earlier)
-            write_sidecars(target, Manifest.read(target), kinds)
+            write_sidecars(target, Manifest.read(target), check_kinds((*kinds, *kept)))
             return report
         finally:
             lock.release()

@@ -12,6 +12,7 @@ from typing import Any
 
 from shardforge.errors import SampleError, UsageError
 from shardforge.shards.catalogue import Reason
+from shardforge.shards.class_text import class_id
 from shardforge.shards.manifest import LabelInfo
 
 MOST_CLASSES = 1_000_000
@@ -34,11 +35,13 @@ def value_of(text: str | None) -> Scalar | tuple[Scalar, ...] | None:
 
 def _scalar(value: Any) -> Scalar | None:
     if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else value or None
+        number = class_id(value.encode("utf-8", "replace"))
+        return value or None if number is None else number
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
-        return value
+        # Larger ones fit neither a label's column nor, beyond 300 digits, a float.
+        return value if -(2**63) <= value < 2**63 else str(value)
     return value if isinstance(value, float) and math.isfinite(value) else None
 
 

@@ -129,6 +129,10 @@ def _candidates(usable: Mapping[str, int]) -> str:
 
 def _kind(counts: _Counts, name: str) -> FieldKind | None:
     form = name.rpartition(".")[2]
-    if form == "png":
-        return "mask" if counts.masks[name] and counts.masks[name] >= counts.has[name] else None
+    if form == "png" and counts.masks[name] and counts.masks[name] >= counts.has[name]:
+        return "mask"
+    if form in ("jpg", "png", "webp"):
+        # A grey PNG that is no mask as it is (fewer than 8 bits, say) would be stretched to other numbers.
+        coloured = any(channels == 3 for channels, _ in counts.pictures.get(name, ()))
+        return "picture" if coloured or (form != "png" and name in counts.pictures) else None
     return "text" if name == "cls" else _TEXTS.get(form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def _label(payload: bytes, entry: str) -> str | None:
     """The label as JSON; null for what is none."""
     try:
         if not entry:
-            return json.dumps(payload[:_LONGEST_LABEL].decode("utf-8-sig").strip())
+            return json.dumps(payload[:_LONGEST_LABEL].decode("utf-8-sig").strip(string.whitespace))
         content = json.loads(payload)
         return json.dumps(content.get(entry)) if isinstance(content, dict) else "null"
     except (ValueError, RecursionError):

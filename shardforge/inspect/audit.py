@@ -68,6 +68,7 @@ class Audit:
     Attributes:
         samples: of the split.
         dropped: samples that every epoch may, and must, leave out.
+        notes: on the logs: those that are empty, and lines that were cut.
     """
 
     path: str
@@ -75,6 +76,7 @@ class Audit:
     samples: int
     dropped: int
     epochs: tuple[EpochAudit, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -98,7 +100,8 @@ class Audit:
         verdict = (
             f"{good:,} of {len(self.epochs):,} epochs gave each of the {self.samples:,} samples exactly once{less}"
         )
-        return [*aligned(table), *problems, verdict if self.sound else f"NOT EXACTLY ONCE: {verdict}"]
+        notes = [f"note: {plain(note)}" for note in self.notes]
+        return [*aligned(table), *problems, *notes, verdict if self.sound else f"NOT EXACTLY ONCE: {verdict}"]
 
 
 def audit(root: Path, logs: Sequence[Path], *, split: str = "train", dropped: int = 0) -> Audit:
@@ -118,14 +121,15 @@ def audit(root: Path, logs: Sequence[Path], *, split: str = "train", dropped: in
     if split not in manifest.splits:
         raise UsageError(f"no split {split!r}", where=root, todo=f"There are: {', '.join(manifest.splits)}.")
     known = _keys(root, manifest, split)
-    log = read_log(logs)
+    keys = read_log(logs)
+    log = keys.rows
     number = np.asarray(pc.fill_null(pc.index_in(log["key"], known), -1).to_numpy(), np.int64)
     epochs = np.asarray(log["epoch"].to_numpy(), np.int64)
     found = tuple(
         _epoch(int(epoch), log.filter(pa.array(epochs == epoch)), number[epochs == epoch], known, dropped)
         for epoch in np.unique(epochs)
     )
-    return Audit(str(root), split, len(known), dropped, found)
+    return Audit(str(root), split, len(known), dropped, found, keys.notes)
 
 
 def _keys(root: Path, manifest: Manifest, split: str) -> pa.Array:

@@ -11,6 +11,7 @@ Three lines in a training loop write one::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,43 +21,64 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from shardforge.errors import StorageError, UsageError
+from shardforge.inspect.cut_lines import without_cut_csv, without_cut_jsonl
 
 _NUMBERS = ("epoch", "rank", "step")
-_READERS: dict[str, Callable[[str], pa.Table]] = {
-    ".parquet": lambda path: pq.read_table(path, partitioning=None),
+_READERS: dict[str, Callable[[bytes], pa.Table]] = {
+    ".parquet": lambda data: pq.read_table(pa.BufferReader(data)),
     # Keys of digits alone must stay what they are.
-    ".csv": lambda path: pa.csv.read_csv(
-        path,
+    ".csv": lambda data: pa.csv.read_csv(
+        pa.BufferReader(data),
         convert_options=pa.csv.ConvertOptions(column_types={"key": pa.string()}, strings_can_be_null=False),
     ),
-    ".jsonl": lambda path: pa.json.read_json(
-        path, parse_options=pa.json.ParseOptions(explicit_schema=pa.schema([("key", pa.string())]))
+    ".jsonl": lambda data: pa.json.read_json(
+        pa.BufferReader(data),
+        parse_options=pa.json.ParseOptions(explicit_schema=pa.schema([("key", pa.string())])),
     ),
 }
+_MENDERS: dict[str, Callable[[bytes], tuple[bytes, int]]] = {".csv": without_cut_csv, ".jsonl": without_cut_jsonl}
 
 
-def read_log(paths: Sequence[Path]) -> pa.Table:
-    """Several logs as one table: ``epoch`` int64, ``key`` string ("" for none), and ``rank`` and ``step`` int64
-    where all have them.
+@dataclass(frozen=True)
+class KeyLog:
+    """Several logs as one.
+
+    Attributes:
+        rows: ``epoch`` int64, ``key`` string ("" for none), and ``rank`` and ``step`` int64 where all have them.
+        notes: what a kill left: empty logs, and lines that were left out because they are cut.
+    """
+
+    rows: pa.Table
+    notes: tuple[str, ...]
+
+
+def read_log(paths: Sequence[Path]) -> KeyLog:
+    """Several logs as one.
+
+    A log that is empty, as that of a rank that was killed early, is no keys. A last line that was cut is left out.
 
     Raises:
         UsageError: no rows, another kind of file, or columns that are missing or of the wrong kind.
         StorageError: a file cannot be read.
     """
-    tables = [_read(path) for path in paths]
+    notes: list[str] = []
+    tables = [table for path in paths if (table := _read(path, notes)) is not None]
     common = [name for name in ("epoch", "key", "rank", "step") if all(name in t.column_names for t in tables)]
     content = pa.concat_tables([table.select(common) for table in tables]) if tables else pa.table({})
     if not content.num_rows:
         raise UsageError("the log has no rows", where=", ".join(map(str, paths)))
-    return content
+    return KeyLog(content, tuple(notes))
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: Path, notes: list[str]) -> pa.Table | None:
     read = _READERS.get(path.suffix)
     if read is None:
         raise UsageError("is no log: parquet, csv or jsonl is needed", where=path)
     try:
-        content = read(str(path))
+        data, mend = path.read_bytes(), _MENDERS.get(path.suffix)
+        content = _whole(read, data, mend, path, notes)
+        if content is None:
+            return None
     except OSError as error:
         raise StorageError(f"cannot be read ({error.strerror or error})", where=path) from None
     except pa.ArrowException as error:
@@ -77,3 +99,32 @@ def _read(path: Path) -> pa.Table:
             raise UsageError(f"its column {name!r} lacks a number in {column.null_count:,} rows", where=path)
         arrays[name] = pc.fill_null(column, "") if name == "key" else column
     return pa.table(arrays)
+
+
+def _whole(
+    read: Callable[[bytes], pa.Table],
+    data: bytes,
+    mend: Callable[[bytes], tuple[bytes, int]] | None,
+    path: Path,
+    notes: list[str],
+) -> pa.Table | None:
+    """What a log holds, without lines that were cut; None for an empty one."""
+    if not data.strip():
+        notes.append(f"{path}: is empty, which counts as no keys")
+        return None
+    mended, cut = data, 0
+    # Whether a line was cut shows at the end, or by the reader's refusing what stands before it.
+    if mend is not None and not data.endswith(b"\n"):
+        mended, cut = mend(data)
+    try:
+        content = read(mended) if mended.strip() else None
+    except pa.ArrowInvalid:
+        if mend is None:
+            raise
+        mended, cut = mend(data)
+        if not cut:
+            raise
+        content = read(mended)
+    if cut:
+        notes.append(f"{path}: {cut:,} cut line{'s' * (cut != 1)} left out")
+    return content

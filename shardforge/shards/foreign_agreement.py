@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from shardforge.shards.class_text import class_id
 from shardforge.shards.foreign_scan import ForeignSample, ForeignScan
 from shardforge.shards.rows import Note, PromisedSample
 
@@ -56,9 +57,3 @@ def _problem(
     if class_field is not None and class_id(there.class_text or b"") != sample.label:
         return f"its {class_field} holds {there.class_text!r} where the label is {sample.label}"
     return None
-
-
-def class_id(text: bytes) -> int | None:
-    """The class id that a ``cls`` member holds as ASCII digits, blanks allowed around them; None for other text."""
-    stripped = text.strip()
-    return int(stripped) if stripped.isdigit() and len(stripped) <= 18 else None

@@ -77,8 +77,7 @@ class ForeignWalk:
         at = self._source.position
         block = self._source.take(BLOCK)
         if block == bytes(BLOCK):
-            self._end(at)
-            return None
+            return self._another(at)
         if len(block) < BLOCK:
             raise TarDamage(at, "the file ends without an end of archive (truncated)")
         try:
@@ -90,11 +89,23 @@ class ForeignWalk:
                 pass
         return info
 
-    def _end(self, at: int) -> None:
+    def _another(self, at: int) -> tarfile.TarInfo | None:
+        """The first header of an archive behind the end of one, as ``cat a.tar b.tar`` leaves it, or None.
+
+        Args:
+            at: where the end begins; damage there is told, as nobody knows what it was to be.
+        """
         rest = self._size - self._source.position
-        while data := self._source.take(min(2**20, self._size - self._source.position)):
-            if any(data):
-                raise TarDamage(at, f"more than padding in the {rest:,} bytes after the end of the archive")
+        while block := self._source.take(min(BLOCK, self._size - self._source.position)):
+            if any(block):
+                try:
+                    info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+                except (tarfile.HeaderError, ValueError):
+                    what = f"more than padding in the {rest:,} bytes after the end of the archive"
+                    raise TarDamage(at, what) from None
+                self._global.clear()
+                return info
+        return None
 
     def _entry(self, info: tarfile.TarInfo, local: dict[str, str]) -> ForeignMember | None:
         """The member that a header begins, or None. ``local`` holds for the next entry only."""

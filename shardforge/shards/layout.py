@@ -11,6 +11,7 @@ CARD = "README.md"
 BUILD_RECORD = "build.json"
 STAGING = ".staging"
 TIMM = "_info.json"
+WIDS = "shardindex.json"
 
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """A split's name becomes part of file names and of Hugging Face split names."""
@@ -18,7 +19,7 @@ SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _OWN_SHARD = re.compile(rf"{SPLIT_NAME.pattern}-[0-9]{{6}}")
 _OWN_FILE = re.compile(
     rf"{SPLIT_NAME.pattern}-[0-9]{{6}}\.(tar|parquet|idx)|{SPLIT_NAME.pattern}\.(index\.arrow|shardindex\.json)|"
-    r"dataset\.json|README\.md|build\.json|_info\.json"
+    r"shardindex\.json|dataset\.json|README\.md|build\.json|_info\.json"
 )
 
 

@@ -18,7 +18,7 @@ from shardforge.shards.statistics import PixelStatistics
 
 LabelKind = Literal["class", "multi", "number", "none"]
 ImageField = Literal["jpg", "png", "webp", "npy"]
-FieldKind = Literal["image", "volume", "class", "mask", "text", "json", "array"]
+FieldKind = Literal["image", "volume", "class", "mask", "picture", "text", "json", "array"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class FieldInfo:
     """A member that samples have.
 
     Attributes:
-        kind: what its bytes mean.
+        kind: what its bytes mean. One field is the ``image`` (or ``volume``); further ones in colour are ``picture``.
         optional: whether samples may lack it.
     """
 

@@ -4,8 +4,9 @@ They say nothing that manifest and parquet rows do not say, so they are no part 
 written when asked for, verified where they are, and go when the dataset goes.
 
 =====  =========================  ===========================================================================
-wids   ``SPLIT.shardindex.json``  the shards of one split with their numbers of samples, so that nobody trains
-                                  on the others
+wids   ``SPLIT.shardindex.json``  the shards of one split with their numbers of samples: an index of all splits
+                                  would have people train on what is to be held back. Where there is one split
+                                  only, the same also as ``shardindex.json``, the name that wids readers look for
 dali   ``SHARD.idx``              for every sample ``field offset size name`` of each member (version 1.2)
 timm   ``_info.json``             the shards of all splits with their numbers of samples
 =====  =========================  ===========================================================================
@@ -54,14 +55,22 @@ def check_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
 def sidecar_names(manifest: Manifest, kind: str) -> list[str]:
     """The files of one kind, as paths inside the dataset's folder."""
     if kind == "wids":
-        return [f"{split}.shardindex.json" for split in manifest.splits]
+        return [f"{split}.shardindex.json" for split in manifest.splits] + [layout.WIDS] * (len(manifest.splits) == 1)
     if kind == "timm":
         return [TIMM]
     return [f"{shard.name}.idx" for split in manifest.splits.values() for shard in split.shards]
 
 
+def kinds_there(root: Path, manifest: Manifest) -> tuple[str, ...]:
+    """The kinds of which we have written a file that is still there."""
+    names = {kind: sidecar_names(manifest, kind) for kind in KINDS}
+    return tuple(kind for kind in KINDS if any((root / n).exists() and _is_ours(root / n) for n in names[kind]))
+
+
 def write_sidecars(root: Path, manifest: Manifest, kinds: Sequence[str]) -> list[str]:
     """Writes the files of some kinds; returns their names. For wids every tar is read once more, for its MD5.
+
+    A ``shardindex.json`` that somebody else put beside their tars stays as it is.
 
     Raises:
         UsageError: an unknown kind, or a file that somebody else put there.
@@ -70,10 +79,12 @@ def write_sidecars(root: Path, manifest: Manifest, kinds: Sequence[str]) -> list
     written = []
     for kind in check_kinds(kinds):
         for name in sidecar_names(manifest, kind):
-            if manifest.foreign is not None and not _is_ours(root / name):
+            if name != layout.WIDS and manifest.foreign is not None and not _is_ours(root / name):
                 raise UsageError("is somebody else's and stands where a sidecar belongs", where=root / name)
         try:
             for name, content in _contents(root, manifest, kind, lambda shard: _md5(layout.tar_path(root, shard))):
+                if name == layout.WIDS and manifest.foreign is not None and not _is_ours(root / name):
+                    continue
                 if not (root / name).is_file() or (root / name).read_bytes() != content:
                     write_durably(root / name, content)
                 written.append(name)
@@ -105,6 +116,8 @@ def check_sidecars(root: Path, manifest: Manifest, files: SuspectFiles) -> None:
             continue
         try:
             for name, content in _contents(root, manifest, kind, _told_md5(root, there)):
+                if name == layout.WIDS and name not in there:
+                    continue
                 if name not in there:
                     files.findings.add(name, "is missing, though others of its kind are there")
                 elif _read(root / name) != content:
@@ -138,7 +151,10 @@ def _contents(root: Path, manifest: Manifest, kind: str, md5: Md5) -> Iterator[t
                 for shard in info.shards
             ]
             head = {**_MAKER, "__kind__": "wids-shard-index-v1", "wids_version": 1, "name": split}
-            yield f"{split}.shardindex.json", _dump({**head, "shardlist": shards})
+            content = _dump({**head, "shardlist": shards})
+            yield f"{split}.shardindex.json", content
+            if len(manifest.splits) == 1:
+                yield layout.WIDS, content
         else:
             yield from ((f"{s.name}.idx", _dali(layout.parquet_path(root, s.name), manifest)) for s in info.shards)
 

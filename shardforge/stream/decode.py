@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import simplejpeg
 
+from shardforge.shards.class_text import class_id
 from shardforge.shards.manifest import FieldInfo
 from shardforge.shards.npy import BadArray, read_npy
 
@@ -20,6 +21,7 @@ Reduce = Callable[[int, int], int]
 
 MAX_PIXELS = 2**28
 """Width × height of one picture: what a WebP can have at most."""
+_SHOWN = 32
 _NPY_HEADER = 10_000
 _PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
@@ -59,8 +61,8 @@ def decode(
 
     Returns:
         By ``info.kind``: ``image`` uint8 or uint16 [H, W, C] in RGB order (``npy``: any plain dtype); ``mask`` uint8
-        or uint16 [H, W]; ``volume`` [Z, Y, X, 1] of any plain dtype; ``array`` as stored; ``class`` int; ``text``
-        str; ``json`` what the JSON says.
+        or uint16 [H, W]; ``picture`` uint8 [H, W, 3] in RGB order, whatever ``channels`` and ``depth``; ``volume``
+        [Z, Y, X, 1] of any plain dtype; ``array`` as stored; ``class`` int; ``text`` str; ``json`` what it says.
 
     Raises:
         Undecodable: it cannot be decoded.
@@ -70,6 +72,8 @@ def decode(
         return _image(payload, form, channels, depth, strict, reduce, copy)
     if info.kind == "volume":
         return _volume(payload, copy)
+    if info.kind == "picture":
+        return _image(payload, picture_format(payload) or form, 3, 8, strict, reduce, copy)
     if info.kind == "mask":
         return _mask(payload, form)
     if info.kind == "array":
@@ -79,9 +83,22 @@ def decode(
             return str(payload, "utf-8")
         if info.kind == "json":
             return json.loads(bytes(payload))
-        return int(str(payload, "ascii"))
+        number = class_id(bytes(payload))
     except (ValueError, RecursionError) as error:
         raise Undecodable(f"no valid {info.kind} ({error})") from None
+    if number is None:
+        raise Undecodable(f"no valid class: {bytes(payload[:_SHOWN])!r} are no digits within int64")
+    return number
+
+
+def picture_format(payload: memoryview) -> str | None:
+    """``jpg``, ``png`` or ``webp``, by how the bytes begin; None for anything else."""
+    start = bytes(payload[:12])
+    if start.startswith(b"\xff\xd8"):
+        return "jpg"
+    if start.startswith(b"\x89PNG"):
+        return "png"
+    return "webp" if start.startswith(b"RIFF") and start[8:] == b"WEBP" else None
 
 
 def _image(

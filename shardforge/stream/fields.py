@@ -182,7 +182,8 @@ def choose_fields(split: Split, names: Sequence[str] | None) -> dict[str, Field]
     """The fields of these names, in their order; ``valid`` is left to the caller.
 
     Args:
-        names: ``image``, ``label``, ``key``, a stored member (``mask`` stands for ``mask.png``), or a parquet column.
+        names: ``image``, ``label``, ``key``, a stored member (``mask`` stands for ``mask.png``, ``left`` for
+            ``left.png``, ``left.jpg`` or ``left.webp``), or a parquet column.
             None: ``image``, and ``label`` where there is one.
 
     Raises:
@@ -207,7 +208,7 @@ def _field(split: Split, name: str, columns: Sequence[str]) -> Field:
         if manifest.label.kind == "none":
             raise UsageError("this dataset has no labels", where=root, todo="Leave 'label' out of fields.")
         return Label(split)
-    for member in (name, f"{name}.png"):
+    for member in (name, *(f"{name}.{form}" for form in ("png", "jpg", "webp"))):
         if member in manifest.fields:
             return Member(split, member, manifest.fields[member])
     if name in columns:

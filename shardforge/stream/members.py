@@ -10,13 +10,12 @@ import numpy as np
 
 from shardforge.errors import DamagedError, UsageError
 from shardforge.shards.manifest import FieldInfo, FieldKind
-from shardforge.stream.decode import Undecodable, decode
+from shardforge.stream.decode import Undecodable, decode, picture_format
 
 _PICTURES = {"jpg": "jpg", "jpeg": "jpg", "jpe": "jpg", "jfif": "jpg", "png": "png", "webp": "webp"}
 _IMAGES = (*_PICTURES, "npy")
 _KINDS: dict[str, FieldKind] = {
     "cls": "class",
-    "png": "mask",
     "txt": "text",
     "text": "text",
     "caption": "text",
@@ -46,7 +45,8 @@ class MemberDecoder:
 
     def values(self, sample: Mapping[str, Any]) -> dict[str, Any]:
         """Name → value: ``image`` uint8 or uint16 [H, W, C], ``label`` and ``cls`` int64, texts, what JSON says,
-        arrays; the bytes themselves where the suffix is none that is known.
+        arrays, further pictures uint8 [H, W, 3] but grey PNGs uint8 or uint16 [H, W] as masks; the bytes themselves
+        where the suffix is none that is known.
 
         Raises:
             DamagedError: a member is missing, or not what its suffix says.
@@ -62,11 +62,12 @@ class MemberDecoder:
             raise _problem(sample, f"has no member {suffix!r}", f"It has: {', '.join(_suffixes(sample))}.")
         info, form = FieldInfo("image"), suffix.rpartition(".")[2]
         if name == "image":
-            form = _picture_format(payload) or _PICTURES.get(form, form)
+            form = picture_format(memoryview(payload)) or _PICTURES.get(form, form)
         elif form in _KINDS:
             info = FieldInfo(_KINDS[form])
         elif form in _PICTURES:
-            form = _picture_format(payload) or _PICTURES[form]
+            info = FieldInfo("mask" if form == "png" and _is_grey(payload) else "picture")
+            form = _PICTURES[form]
         else:
             return payload
         try:
@@ -108,12 +109,9 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _picture_format(payload: bytes) -> str | None:
-    if payload[:2] == b"\xff\xd8":
-        return "jpg"
-    if payload[:4] == b"\x89PNG":
-        return "png"
-    return "webp" if payload[:4] == b"RIFF" and payload[8:12] == b"WEBP" else None
+def _is_grey(payload: bytes) -> bool:
+    """Whether a PNG's header names colour type 0 (PNG specification, 11.2.2), or there is no such header."""
+    return not payload.startswith(b"\x89PNG") or payload[25:26] in (b"\0", b"")
 
 
 def _suffixes(sample: Mapping[str, Any]) -> list[str]:

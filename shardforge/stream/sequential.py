@@ -46,7 +46,8 @@ class SequentialDataset(IterableDataset[Any]):
             their undecoded bytes; False: everything as it comes.
         seed: of the order and of all transforms.
         fields: ``image``, ``label`` (the member ``cls``, int64), ``key``, or the suffix of any member: ``txt``,
-            ``json``, ``npy``, a further ``png`` (a mask); an unknown one is given as bytes.
+            ``json``, ``npy``, further pictures (a grey ``png`` is a mask, uint8 or uint16 [H, W]; any other picture
+            uint8 [H, W, 3] in RGB order); an unknown one is given as bytes.
         transform: one callable or a list, applied to the image, NumPy uint8 (uint16 with ``depth=16``) [H, W, C] in
             RGB order. One with a parameter ``generator`` is given a ``numpy.random.Generator`` that depends on
             (seed, epoch, shard, key, how often the sample was met in this epoch) alone.
@@ -70,7 +71,8 @@ class SequentialDataset(IterableDataset[Any]):
     Raises:
         UsageError: an argument makes no sense, or there are fewer shards than workers of all ranks together.
         StorageError: a shard cannot be opened or read.
-        DamagedError: a shard or sample is broken, or a whole share holds no sample.
+        DamagedError: a shard or sample is broken, or none of a worker's shards holds a sample (with ``mask`` and
+            without ``steps_per_epoch`` only if nothing was masked there).
     """
 
     def __init__(
@@ -110,7 +112,10 @@ class SequentialDataset(IterableDataset[Any]):
         self._decoder = MemberDecoder(self.names, image, channels, depth)
         self._image_steps, self._sample_steps = steps_of(transform), steps_of(transform_sample)
         self._tally, self._clock = ErrorTally(), EpochClock()
-        self._begun = 0
+        self._begun = self._masked_here = 0
+        if world_size is not None:
+            # In the training process, where the message stands alone; how many workers there are only they know.
+            self._check_shares(world_size, 1)
 
     @property
     def masked_errors(self) -> int:
@@ -164,29 +169,34 @@ class SequentialDataset(IterableDataset[Any]):
         """One pass over this worker's shards, or endless ones with ``steps_per_epoch``."""
         shards = self._shards(epoch, worker, workers)
         for cycle in itertools.count():
-            made = 0
+            made, masked = 0, self._masked_here
             for raw in self._raw(shards, epoch, cycle, worker):
                 sample = self._made(raw, epoch, cycle, worker)
                 if sample is not None:
                     made += 1
                     yield sample
-            if self._steps is None:
-                return
-            if not made:
+            # What was masked has been told; nothing at all has not, and with a number of steps there is no end.
+            if not made and (self._steps is not None or self._masked_here == masked):
                 what = f"none of the {len(shards)} shards of this share holds a sample that can be read"
                 raise DamagedError(what, where=shards[0])
+            if self._steps is None:
+                return
 
     def _shards(self, epoch: int, worker: int, workers: int) -> list[str]:
         rank, world = self._ranks.find()
+        self._check_shares(world, workers)
+        return self._in_order(self.urls, epoch, "all")[rank::world][worker::workers]
+
+    def _check_shares(self, world: int, workers: int) -> None:
         needed = world * workers
         if len(self.urls) < needed:
-            ranks = f"{world} ranks with {workers} workers each" if world > 1 else f"{workers} workers"
+            each = f" with {workers} workers each" if workers > 1 else ""
+            ranks = f"{world} ranks{each}" if world > 1 else f"{workers} workers"
             raise UsageError(
                 f"{len(self.urls)} shards for {ranks}: {needed - len(self.urls)} of them would get no data",
                 where=self.urls[0],
                 todo="Use fewer workers or more shards. Indexed tars (`shardforge index`) are shared out by samples.",
             )
-        return self._in_order(self.urls, epoch, "all")[rank::world][worker::workers]
 
     def _in_order(self, urls: Sequence[str], *purpose: object) -> list[str]:
         if not self._buffer:
@@ -207,13 +217,16 @@ class SequentialDataset(IterableDataset[Any]):
     def _bad(self, error: ShardforgeError, worker: int) -> None:
         if self._on_error == "raise":
             raise error
+        self._masked_here += 1
         self._tally.add(worker, error.what, error)
 
     def _made(self, raw: RawSample, epoch: int, cycle: int, worker: int) -> Sample | None:
         try:
             sample: Mapping[str, Any] = self._decoder.values(raw)
         except (DamagedError, StorageError) as error:
-            self._bad(error, worker)
+            # What a sample lacks because its shard broke off is counted with the shard.
+            if "__cut__" not in raw:
+                self._bad(error, worker)
             return None
         if not self._image_steps and not self._sample_steps:
             return dict(sample)

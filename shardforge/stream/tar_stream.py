@@ -1,28 +1,34 @@
-"""Samples from tars that can only be read forwards, by webdataset's stages: opening URLs, expanding tars, grouping.
+"""Samples from tars that can only be read forwards. webdataset opens the URLs; its stages after that are not used.
 
-None of its decoders is used: payloads stay bytes. What its stages let pass in silence is looked for here: a stream
-that ends between two members, and a command that fails after it has given something.
+They end without a word at a header that is damaged and behind the first of several archives, and take a command that
+fails for one that ends early, sooner or later as the processes happen to run.
 """
 
 from __future__ import annotations
 
+import gzip
+import lzma
+import re
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any
+from typing import Any
 
-from webdataset.tariterators import group_by_keys, tar_file_expander, url_opener
+from webdataset.gopen import Pipe, gopen
+from webdataset.tariterators import base_plus_ext
 
 from shardforge.errors import DamagedError, ShardforgeError, StorageError
+from shardforge.stream.archives import Archives, Forwards, unpacked
 
 RawSample = dict[str, Any]
-"""``__key__``, ``__url__``, and suffix (lower case) → bytes."""
+"""``__key__``, ``__url__``, and suffix (lower case) → bytes; ``__cut__`` in the last sample before damage, which may
+lack members."""
 
 OnProblem = Callable[[ShardforgeError], None]
 """Takes what is wrong with a shard; raises it, or returns to go on with the next shard."""
 
-_CHUNK = 2**20
-_BLOCK = 512
-_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+_DAMAGE = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+_META = re.compile(r"__[^/]*__(?:$|/)")
 
 
 def read_samples(urls: Iterable[str], on_problem: OnProblem) -> Iterator[RawSample]:
@@ -30,125 +36,118 @@ def read_samples(urls: Iterable[str], on_problem: OnProblem) -> Iterator[RawSamp
 
     Args:
         urls: paths, or whatever ``webdataset.gopen`` opens. ``pipe:`` runs a command, other schemes a helper program.
-        on_problem: is told once for each shard that cannot be opened, ends early or is no tar.
+        on_problem: is told once for each shard that cannot be opened, ends early, is no tar, or whose command fails,
+            when everything that came before has been given; and for every member that a sample has twice.
     """
-    reading = _Reading(on_problem)
-    opened = reading.watched(url_opener(reading.named(urls), handler=reading.handle))
-    files = reading.parted(tar_file_expander(opened, handler=reading.handle))
-    yield from group_by_keys(files, handler=reading.handle_twice)
+    for url in urls:
+        yield from _Shard(url, on_problem).samples()
 
 
-class _Reading:
-    """What the stages share: which shard is being read, and whether something is wrong with it."""
+class _Shard:
+    """One stream: from being opened to the exit status of its command."""
 
-    def __init__(self, on_problem: OnProblem) -> None:
-        self._on_problem = on_problem
-        self._url = ""
-        self._stream: _Watched | None = None
-        self._damaged = self._cut = False
+    def __init__(self, url: str, on_problem: OnProblem) -> None:
+        self._url, self._on_problem = url, on_problem
+        self._sample: RawSample | None = None
+        self._always: set[str] | None = None
 
-    def named(self, urls: Iterable[str]) -> Iterator[dict[str, Any]]:
-        for url in urls:
-            self._url, self._stream, self._damaged = url, None, False
-            yield {"url": url}
-
-    def handle(self, error: Exception) -> bool:
-        """An error inside one of webdataset's stages; True lets them go on."""
-        if isinstance(error, ShardforgeError):
-            raise error
-        if not self._damaged:
-            self._damaged = self._cut = True
+    def samples(self) -> Iterator[RawSample]:
+        try:
+            opened = gopen(self._url)
+        except Exception as error:
             self._on_problem(self._explained(error))
-        return True
+            return
+        # Pipe.read would raise as soon as the command has failed, with much of what it wrote still to be read.
+        stream = Forwards(opened.stream if isinstance(opened, Pipe) else opened)
+        try:
+            yield from self._all(opened, stream)
+        finally:
+            _abandon(opened)
 
-    def handle_twice(self, error: Exception) -> bool:
-        """A sample has two members of one suffix; the first stays."""
-        if isinstance(error, ShardforgeError):
-            raise error
-        self._on_problem(DamagedError(str(error.args[0]).partition(" {")[0], where=self._url))
-        return True
+    def _all(self, opened: Any, stream: Forwards) -> Iterator[RawSample]:
+        archives: Archives | None = None
+        try:
+            archives = Archives(unpacked(stream))
+            for member in archives:
+                done = self._added(member)
+                if done is not None:
+                    yield done
+        except Exception as error:
+            if isinstance(error, ShardforgeError):
+                raise
+            last = self._cut(None if archives is None else archives.lost)
+            if last is not None:
+                yield last
+            failed = _failure(opened) if stream.ended else None
+            self._on_problem(self._explained(error) if failed is None else self._failed(failed))
+            return
+        failed = _failure(opened)
+        if failed is not None:
+            self._on_problem(self._failed(failed))
 
-    def watched(self, sources: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Sees every shard off when the next one is asked for: to its end, and with its command's exit status."""
-        for source in sources:
-            stream = self._stream = _Watched(source["stream"])
-            try:
-                yield {**source, "stream": stream}
-                if not self._damaged:
-                    stream.finish()
-            except (OSError, EOFError) as error:
-                self.handle(error)
-            finally:
-                stream.abandon()
+    def _added(self, member: tuple[str, bytes] | None) -> RawSample | None:
+        """Takes the next member, or the end of an archive; returns the sample that is complete by that."""
+        key, suffix = (None, "") if member is None else _parts(member[0])
+        if member is not None and (key is None or _META.match(member[0]) or suffix.startswith("__")):
+            return None
+        done = None
+        if self._sample is not None and key != self._sample["__key__"]:
+            done, self._sample = self._sample, None
+            self._always = done.keys() & (done.keys() if self._always is None else self._always)
+        if member is not None:
+            if self._sample is None:
+                self._sample = {"__key__": key, "__url__": self._url}
+            if suffix in self._sample:
+                self._on_problem(DamagedError(f"a sample has {member[0]!r} twice; the first stays", where=self._url))
+            else:
+                self._sample[suffix] = member[1]
+        return done
 
-    def parted(self, files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Marks the end of a shard also where it broke, so that no sample is made from the members of two."""
-        for file in files:
-            if self._cut:
-                self._cut = False
-                yield {}
-            yield file
+    def _cut(self, lost: str | None) -> RawSample | None:
+        """The last sample before damage, if it has every member that all before it have and lost none."""
+        last = self._sample
+        if last is None or (lost is not None and _parts(lost)[0] == last["__key__"]):
+            return None
+        return {**last, "__cut__": True} if self._always is None or self._always <= last.keys() else None
+
+    def _failed(self, how: str) -> StorageError:
+        return StorageError(f"the command that reads it failed ({how})", where=self._url)
 
     def _explained(self, error: Exception) -> ShardforgeError:
-        failed = None if self._stream is None else self._stream.failure()
-        if failed is not None:
-            return StorageError(f"the command that reads it failed ({failed})", where=self._url)
-        if isinstance(error, FileNotFoundError) and error.filename is not None and error.filename != self._url:
-            return StorageError(f"{error.filename!r}, which opens it, is not installed", where=self._url)
+        if isinstance(error, tarfile.CompressionError):
+            todo = 'Unpack it on the way: "pipe:zstd -dc FILE".'
+            return StorageError(str(error), where=self._url, todo=todo)
+        if isinstance(error, _DAMAGE):
+            return DamagedError(f"no whole tar ({error})", where=self._url)
+        helped = isinstance(error, FileNotFoundError) and not self._url.startswith("file:")
+        if helped and error.filename not in (None, self._url):  # type: ignore[attr-defined]
+            return StorageError(f"{error.filename!r}, which opens it, is not installed", where=self._url)  # type: ignore[attr-defined]
         if isinstance(error, OSError) and error.errno is not None:
             return StorageError(f"cannot be read ({error.strerror or error})", where=self._url)
-        first = str(error.args[0] if error.args else error).partition(" @ ")[0]
-        if isinstance(error, tarfile.TarError | EOFError | _CutError):
-            return DamagedError(f"no whole tar ({first})", where=self._url)
-        return StorageError(f"cannot be read ({first})", where=self._url)
+        return StorageError(f"cannot be read ({error})", where=self._url)
 
 
-class _CutError(OSError):
-    """The stream ends before its archive does."""
+def _parts(name: str) -> tuple[str | None, str]:
+    key, suffix = base_plus_ext(name)
+    return key, (suffix or "").lower()
 
 
-class _Watched:
-    """A stream that remembers how it began and what it gave last."""
+def _failure(opened: Any) -> str | None:
+    """How the command behind a stream that has come to its end failed, or None."""
+    try:
+        opened.close()
+    except OSError as error:
+        process = getattr(opened, "proc", None)
+        return str(error) if process is None else f"exit status {process.returncode}"
+    return None
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._head = self._tail = b""
 
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._head = self._head or data[:8]
-        self._tail = data[-_BLOCK:] if len(data) >= _BLOCK else (self._tail + data)[-_BLOCK:]
-        return data
-
-    def finish(self) -> None:
-        """Reads what is left (a command may fail as late as that) and closes.
-
-        Raises:
-            OSError: the end is not that of an archive, or the command failed.
-        """
-        while self.read(_CHUNK):
-            pass
-        self._stream.close()
-        if self._tail != bytes(_BLOCK) and not self._head.startswith(_PACKED):
-            raise _CutError("the stream ends without an end of archive")
-
-    def failure(self) -> str | None:
-        """How the command behind the stream failed, or None; ends the stream."""
-        process = getattr(self._stream, "proc", None)
-        if process is None:
-            return None
-        try:
-            self._stream.close()
-        except OSError:
-            return f"exit status {process.returncode}"
-        return None
-
-    def abandon(self) -> None:
-        """Closes whatever is still open, without waiting for a command to come to its own end."""
-        process = getattr(self._stream, "proc", None)
-        if process is not None and process.poll() is None:
-            process.terminate()
-        try:
-            self._stream.close()
-        except OSError:
-            return
+def _abandon(opened: Any) -> None:
+    """Closes whatever is still open, without waiting for a command to come to its own end."""
+    process = getattr(opened, "proc", None)
+    if process is not None and process.poll() is None:
+        process.terminate()
+    try:
+        opened.close()
+    except OSError:
+        return

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import webdataset
+from PIL import Image
 
 import shardforge
 from shardforge.errors import DamagedError, StorageError, UsageError
@@ -395,10 +396,21 @@ def test_garbage_in_the_middle_ends_a_tar_and_is_named(tmp_path: Path) -> None:
     assert report.damage["a.tar"].startswith(f"byte {third:,}: no tar header")
 
 
-def test_two_tars_joined_by_cat_are_named(tmp_path: Path) -> None:
+def test_two_tars_joined_by_cat_are_one(tmp_path: Path) -> None:
     one, two = write_tar(tmp_path / "a.tar", samples([0])), write_tar(tmp_path / "b.tar", samples([1]))
     one.write_bytes(one.read_bytes() + two.read_bytes())
     two.unlink()
+    report = index(tmp_path, quiet=True)
+    assert (report.samples, report.exit_code) == (2, 0)
+    for key, entry in read_all(tmp_path).items():
+        assert np.array_equal(entry["image"].numpy(), picture(int(key)))
+    assert verify(tmp_path).sound
+
+
+@pytest.mark.parametrize("junk", [b"x", b"x" * 700])
+def test_what_is_neither_padding_nor_another_archive_behind_one_is_named(tmp_path: Path, junk: bytes) -> None:
+    path = write_tar(tmp_path / "a.tar", samples([0]))
+    path.write_bytes(path.read_bytes() + junk + bytes(512) + path.read_bytes())
     report = index(tmp_path, quiet=True)
     assert (report.samples, report.exit_code) == (1, 1)
     assert "after the end of the archive" in report.damage["a.tar"]
@@ -469,8 +481,35 @@ def test_fields_of_every_kind(tmp_path: Path) -> None:
 def test_the_image_can_be_chosen(tmp_path: Path) -> None:
     one, two = encode(picture(1), "png"), encode(picture(2), "png")
     write_tar(tmp_path / "a.tar", [("a.left.png", one), ("a.right.png", two)])
-    assert index(tmp_path, image="right.png", quiet=True).left_out == {"left.png": 1}
+    report = index(tmp_path, image="right.png", quiet=True)
+    assert (report.fields, report.left_out) == ({"left.png": "picture", "right.png": "image"}, {})
     assert np.array_equal(next(iter(open_dataset(tmp_path)))["image"], picture(2))
+
+
+def test_further_pictures_are_fields_of_their_own_beside_masks(tmp_path: Path) -> None:
+    members = []
+    for n in range(3):
+        members += sample(f"{n}", n)
+        members += [(f"{n}.left.png", encode(picture(n + 10), "png")), (f"{n}.far.webp", encode(picture(n), "webp"))]
+        members += [(f"{n}.near.jpeg", encode(picture(n, channels=1), "jpg"))]
+        members += [(f"{n}.seg.png", encode(mask(n), "png")), (f"{n}.bits.png", one_bit())]
+    write_tar(tmp_path / "a.tar", members)
+    report = index(tmp_path, image="png", quiet=True)
+    kinds = {"left.png": "picture", "far.webp": "picture", "near.jpg": "picture", "seg.png": "mask"}
+    assert report.fields == {"cls": "class", "png": "image", **kinds}
+    assert report.left_out == {"bits.png": 3}
+    for key, entry in read_all(tmp_path, fields=("key", "left", "far", "near.jpg", "seg.png")).items():
+        assert np.array_equal(entry["left"].numpy(), picture(int(key) + 10))
+        assert entry["far"].shape == entry["near.jpg"].shape == (32, 32, 3)
+        assert np.array_equal(entry["seg.png"].numpy(), mask(int(key)))
+    assert verify(tmp_path).sound
+    assert find_sample(tmp_path, "0", split="train") is not None
+
+
+def one_bit() -> bytes:
+    out = io.BytesIO()
+    Image.new("1", (32, 32)).save(out, "PNG")
+    return out.getvalue()
 
 
 def test_grey_and_deep_pictures_are_given_as_they_are(tmp_path: Path) -> None:

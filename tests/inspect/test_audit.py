@@ -76,6 +76,55 @@ def test_logs_of_several_ranks_are_taken_together(data: Path, tmp_path: Path) ->
     assert not audit(data, paths[:1]).sound
 
 
+def test_an_empty_log_is_no_keys_and_a_cut_last_line_is_left_out_and_told(data: Path, tmp_path: Path) -> None:
+    log = trained(data, epochs=1)
+    whole = write(tmp_path / "0.jsonl", log)
+    empty, cut = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    empty.write_bytes(b"")
+    cut.write_bytes(b'{"epoch": 0, "rank": 0, "st')
+    found = audit(data, [whole, empty, cut])
+    assert found.sound
+    assert found.notes == (f"{empty}: is empty, which counts as no keys", f"{cut}: 1 cut line left out")
+    assert f"note: {found.notes[1]}" in found.lines()
+    # The cut line's own sample is missing, and nothing else.
+    lost = next(entry["key"] for entry in reversed(log) if entry["key"])
+    content = write(whole, [entry for entry in log if entry["key"]]).read_bytes()
+    whole.write_bytes(content[:-4])
+    found = audit(data, [whole])
+    assert found.epochs[0].missing.examples == (lost,)
+    assert (found.epochs[0].foreign.count, found.notes) == (0, (f"{whole}: 1 cut line left out",))
+
+
+def test_a_run_that_appends_to_a_cut_line_loses_that_line_only(data: Path, tmp_path: Path) -> None:
+    log = [entry for entry in trained(data, epochs=1) if entry["key"]]
+    before = write(tmp_path / "a.jsonl", log[:10]).read_bytes()
+    rest = write(tmp_path / "b.jsonl", log[9:]).read_bytes()
+    whole = tmp_path / "keys.jsonl"
+    whole.write_bytes(before[:-9] + rest)
+    found = audit(data, [whole])
+    assert found.sound
+    assert found.notes == (f"{whole}: 1 cut line left out",)
+
+
+def test_a_csv_that_was_cut_loses_its_last_line_only(data: Path, tmp_path: Path) -> None:
+    log = [entry for entry in trained(data, epochs=1) if entry["key"]]
+    path = write(tmp_path / "keys.csv", log)
+    content = path.read_bytes().rstrip()
+    path.write_bytes(content)
+    assert audit(data, [path]).sound
+    path.write_bytes(content + b"\n0,0")
+    found = audit(data, [path])
+    assert found.sound
+    assert found.notes == (f"{path}: 1 cut line left out",)
+
+
+def test_a_line_that_is_no_cut_one_is_still_refused(data: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "keys.jsonl", trained(data, epochs=1))
+    path.write_bytes(b"no json\n" + path.read_bytes())
+    with pytest.raises(UsageError, match="cannot be read as jsonl"):
+        audit(data, [path])
+
+
 def test_a_dropped_tail_is_exactly_as_large_as_said(data: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "keys.jsonl", trained(data, tail="drop"))
     dropped = ShardDataset(data, batch_size=4, rank=0, world_size=2, tail="drop").dropped

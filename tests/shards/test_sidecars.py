@@ -117,5 +117,29 @@ def test_an_index_writes_them_beside_the_tars_but_over_nothing_of_others(tmp_pat
     assert (tmp_path / "_info.json").read_text() == '{"splits": "mine"}'
     write_tar(tmp_path / "sub" / "a b.tar", samples(range(4)))
     shardforge.index(tmp_path, quiet=True)
-    assert not (tmp_path / "sub" / "a b.idx").exists()
-    assert (tmp_path / "_info.json").exists()
+    assert (tmp_path / "sub" / "a b.idx").read_text().startswith("v1.2 4\n")
+    assert (tmp_path / "_info.json").read_text() == '{"splits": "mine"}'
+    assert verify(tmp_path).sound
+
+
+def test_the_only_split_has_its_wids_index_under_the_usual_name_too(data: Path, tmp_path: Path) -> None:
+    write_sidecars(data, Manifest.read(data), ["wids"])
+    assert not (data / "shardindex.json").exists()
+    write_tar(tmp_path / "one" / "a.tar", samples(range(3)))
+    shardforge.index(tmp_path / "one", sidecars=["wids"], quiet=True)
+    usual, own = tmp_path / "one" / "shardindex.json", tmp_path / "one" / "train.shardindex.json"
+    assert usual.read_bytes() == own.read_bytes()
+    assert json.loads(usual.read_bytes())["shardlist"][0]["url"] == "a.tar"
+    assert verify(tmp_path / "one").sound
+    usual.write_bytes(b"{}")
+    assert verify(tmp_path / "one").sound, "somebody else's"
+    shardforge.index(tmp_path / "one", sidecars=["wids"], quiet=True)
+    assert usual.read_bytes() == b"{}"
+
+
+def test_a_built_dataset_of_one_split_is_sound_with_both_names(tmp_path: Path) -> None:
+    make_dataset(tmp_path, {"train": [2]})
+    assert write_sidecars(tmp_path, Manifest.read(tmp_path), ["wids"]) == ["train.shardindex.json", "shardindex.json"]
+    assert verify(tmp_path).sound
+    (tmp_path / "shardindex.json").write_bytes(b"")
+    assert [damage.file for damage in verify(tmp_path).damage] == ["shardindex.json"]
