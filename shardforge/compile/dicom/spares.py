@@ -58,7 +58,9 @@ class SliceCopies:
         planned = (modality_dtype(of, meaning), (of.rows, of.columns))
         for data in self.spares:
             try:
-                found = read_frame(read_dicom(data, self.limits, whole=False), self.number, options, tables, checked=self.checked)
+                found = read_frame(
+                    read_dicom(data, self.limits, whole=False), self.number, options, tables, checked=self.checked
+                )
             except SampleError:
                 continue
             # The volume is planned for the type and shape that the first copy's header promises.
