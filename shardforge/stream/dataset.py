@@ -41,7 +41,10 @@ class ShardDataset(IterableDataset[Any]):
 
     The order is a pure function of the dataset's fingerprint, ``seed`` and the epoch; world size, workers and time
     have no part in it. Every rank does the same number of steps. The next iteration after one that came to its end
-    reads the next epoch; :meth:`set_epoch` overrides, and reaches persistent workers. :meth:`state_dict` says how far
+    reads the next epoch; :meth:`set_epoch` overrides, and reaches persistent workers. Of a pass left early, a
+    DataLoader's workers cannot know how much was handed over, so there every pass that was begun counts, and the next
+    one reads the next epoch, however many workers there are and however far they read ahead; without workers it reads
+    the same one again. Call ``set_epoch`` before each pass that may be left early. :meth:`state_dict` says how far
     training has got, and :meth:`load_state_dict` goes on from there, on any number of ranks and workers and with any
     batch size. In torchdata's ``StatefulDataLoader`` the state is the loader's, and fits the same numbers.
 
@@ -65,7 +68,8 @@ class ShardDataset(IterableDataset[Any]):
             ``mask``: one last step in which missing rows are zeros with ``valid`` False, ``key`` "" and ``label``
             −100; ``drop``: left out, counted by :attr:`dropped`. Default: drop when shuffling, mask otherwise.
         on_error: what happens to a sample that cannot be read. ``raise``, or ``mask``: it becomes a missing row,
-            counted by :attr:`masked_errors` and logged once per cause. Errors in transforms are always raised.
+            counted by :attr:`masked_errors` and logged once per cause by every process that meets it. Errors in
+            transforms are always raised, with a note that names the sample.
         where: a ``pyarrow.compute`` expression over parquet columns: only samples for which it is true.
         weights: draws with replacement in proportion to these: one number per sample of the split, a parquet column,
             or ``"balanced"`` (all classes equally often). An epoch keeps its length.

@@ -35,7 +35,8 @@ class Ticket:
 
 
 class EpochClock:
-    """Moves on by itself when an epoch was read to its end; :meth:`set` overrides.
+    """Moves on by itself when an epoch was read to its end or, where workers say so (:meth:`note_begun`), begun by
+    them: when they have made their last step depends on how far they read ahead. :meth:`set` overrides.
 
     The training process writes three words (the epoch, the place in it, and how often they were set), a DataLoader's
     worker 0 writes two: the epoch that it began and the one that it ended, for which version, in which pass. Every
@@ -113,10 +114,10 @@ def _set(row: torch.Tensor, epoch: int, start: int) -> None:
 def _next(values: torch.Tensor, row: torch.Tensor, iteration: int | None) -> tuple[int, int]:
     """Epoch and first place. ``values``: where they were last set, the row itself or, as long as they were not set
     there, its maker's."""
-    record = _of_version(row, _ENDED)
+    record = _of_version(row, _BEGUN) or _of_version(row, _ENDED)
     if record is not None:
-        ended, of_iteration = record
-        epoch = ended if of_iteration == iteration else ended + 1
+        last, of_iteration = record
+        epoch = last if of_iteration == iteration else last + 1
     elif values is row:
         epoch = int(values[_VALUE])
     else:

@@ -81,7 +81,6 @@ class EpochIterator(Iterator[Any]):
         if self._worker or ticket.iteration is None:
             return
         # So that the passes that follow read the epochs that follow.
+        self._dataset.clock.note_begun(ticket)
         if self.given >= len(self._steps):
             self._dataset.clock.end(ticket)
-        elif epoch:
-            self._dataset.clock.end(Ticket(epoch - 1, 0, ticket.version, 0))

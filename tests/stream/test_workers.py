@@ -109,6 +109,20 @@ def test_workers_agree_on_the_epoch_even_if_one_of_them_is_done_at_once(plain: P
         assert [batch["key"] for batch in found] == [batch["key"] for batch in alone]
 
 
+@pytest.mark.parametrize("persistent", [True, False])
+def test_what_follows_a_pass_left_early_does_not_depend_on_how_far_workers_read_ahead(
+    plain: Path, persistent: bool
+) -> None:
+    alone = ShardDataset(plain, fields=("key",), batch_size=4)
+    expected = [[batch["key"] for batch in alone] for _ in range(2)]
+    for workers, ahead in ((1, 1), (1, 20), (3, 1), (3, 20)):
+        dataset = ShardDataset(plain, fields=("key",), batch_size=4)
+        found = loader(dataset, workers, prefetch_factor=ahead, persistent_workers=persistent)
+        assert next(iter(found))["key"] == expected[0][0]
+        assert dataset.epoch == 1
+        assert [batch["key"] for batch in found] == expected[1]
+
+
 def test_crops_and_flips_are_the_same_on_every_topology(plain: Path) -> None:
     steps = [RandomResizedCrop(16), RandomHorizontalFlip()]
 
