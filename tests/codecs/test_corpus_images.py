@@ -41,6 +41,10 @@ DEVIATIONS: dict[str, tuple[dict[str, Any], str]] = {
         {"error": True, "reason": "truncated"},
         "the file ends with the scan's header: not one coefficient of the picture is there",
     ),
+    "images/broken/made_rst_missing.jpg": (
+        {"error": True, "reason": "corrupt"},
+        "decoders skip the interval behind the missing marker: rows 48 to 63 are not those of made_rst_rows.jpg",
+    ),
     "images/anim/made_apng_default_not_frame.png": (
         {"frames": 3},
         "a default image outside the animation is a picture too: the one that is taken, beside two frames",
