@@ -177,7 +177,7 @@ def _recover(
         values = _decoded(essential, frame, reduction)
     except ValueError as error:
         try:
-            flags += _judge(str(error), layout, essential)
+            flags += _judge(str(error), layout, essential, frame, reduction)
         except SampleError as lost:
             if not keep_damaged or lost.reason is not Reason.CORRUPT or not scans_complete(data, layout, frame):
                 raise
@@ -200,7 +200,7 @@ def _is_essential(segment: Segment) -> bool:
     return segment.marker in (APP0, APP14) or not (APP0 <= segment.marker <= APP15 or segment.marker == COM)
 
 
-def _judge(complaint: str, layout: Layout, data: bytes) -> list[Flag]:
+def _judge(complaint: str, layout: Layout, data: bytes, frame: Frame, reduction: int) -> list[Flag]:
     """What a strict decoder's complaint means for a file put together again; raises if the picture is lost."""
     if "nsupported" in complaint:
         raise SampleError(Reason.UNSUPPORTED, complaint)
@@ -211,11 +211,26 @@ def _judge(complaint: str, layout: Layout, data: bytes) -> list[Flag]:
         left = data[-2 - int(extraneous[1]) : -2]
         if left.strip(b"\0\xff"):
             raise SampleError(Reason.CORRUPT, complaint)
+        if not _ends_before_padding(data, frame, reduction):
+            raise SampleError(Reason.TRUNCATED, f"zeros in the place of data: {complaint}")
         return [Flag.EXTRANEOUS_BYTES]
     restart = marker is not None and 0xD0 <= marker <= 0xD7
     if marker is not None and not restart and layout.ended:
         return [Flag.EXTRANEOUS_BYTES, Flag.CORRUPT_DATA]
     raise SampleError(Reason.CORRUPT if layout.ended else Reason.TRUNCATED, complaint)
+
+
+def _ends_before_padding(data: bytes, frame: Frame, reduction: int) -> bool:
+    """Whether the picture is whole without the padding: zeros decode as well, into blocks that nobody meant."""
+    picture = data[:-2].rstrip(b"\0\xff")
+    # A stuffed byte at the end of the data looks like padding.
+    stuffed = data[len(picture) : -2][:2]
+    try:
+        _decoded(b"".join((picture, stuffed, b"\xff\xd9")), frame, reduction)
+    except ValueError as error:
+        extraneous = _EXTRANEOUS.search(str(error))
+        return extraneous is not None and int(extraneous[2], 16) == 0xD9
+    return True
 
 
 def _deep(data: bytes, frame: Frame) -> Samples:
