@@ -36,6 +36,9 @@ _IMAGES = (
     click.option("--label-separator", metavar="TEXT", help="Between several classes in one cell."),
     click.option("--caption", metavar="COLUMN", help="The table's column of captions."),
     click.option("--mask", metavar="COLUMN", help="The table's column of mask files."),
+    click.option(
+        "--mask-frame", metavar="FRAME", help="Masks lie over upright pictures, or over stored pixels.  [upright]"
+    ),
     click.option("--boxes", metavar="COLUMN:FORMAT", help="Boxes as xyxy, xywh or cxcywh, such as bbox:xywh."),
     click.option("--keypoints", metavar="COLUMN:FORMAT", help="Points as xy or xyv, such as points:xyv."),
     click.option("--min-side", type=int, metavar="N", help="Filter images whose shorter side has fewer pixels."),

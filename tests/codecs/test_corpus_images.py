@@ -205,7 +205,7 @@ def test_profile_maps_device_colours_to_srgb_as_by_arithmetic(corpus: Path, name
 @pytest.mark.parametrize("name", [n for n, e in EXPECTED.items() if "labels" in e] or ["absent"])
 def test_label_picture_keeps_its_labels(corpus: Path, name: str) -> None:
     facts = EXPECTED[name]["labels"]
-    labels = decode_mask((corpus / name).read_bytes(), limits=LIMITS)
+    labels = decode_mask((corpus / name).read_bytes(), limits=LIMITS).labels
     assert np.unique(labels).tolist() == facts["values"]
     assert {str(v): int((labels == v).sum()) for v in facts["values"]} == facts["counts"]
     kind, digest = ("uint8", facts["sha256_u8"]) if "sha256_u8" in facts else ("uint16", facts["sha256_u16"])
