@@ -13,7 +13,7 @@ from shardforge.codecs.samples import Header, Samples, attempt, plain_samples
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
-EXIF_FLAG, XMP_FLAG = 0x08, 0x04
+ICC_FLAG, EXIF_FLAG, XMP_FLAG = 0x20, 0x08, 0x04
 _SLACK = 8
 """Bytes; encoders end a picture with up to three that its decoder does not miss."""
 
