@@ -101,6 +101,14 @@ def decode(data: bytes, header: Header) -> Samples:
         raise
 
 
+def is_lossless(data: bytes) -> bool:
+    """Whether no picture of the file, of all its frames, is encoded with loss."""
+    kinds = {chunk.kind for chunk in chunks(data)}
+    for frame in (chunk for chunk in chunks(data) if chunk.kind == b"ANMF"):
+        kinds |= {part.kind for part in chunks(data, frame.payload + 16, frame.end)}
+    return b"VP8L" in kinds and b"VP8 " not in kinds
+
+
 def holds_only_picture(data: bytes) -> bool:
     """Whether a still WebP that decodes has one picture chunk, at most one of each other kind, none that only alpha
     or animation use, and no bytes behind the picture's own inside its chunk.

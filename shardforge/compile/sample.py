@@ -15,6 +15,7 @@ from shardforge.codecs.header import read_header
 from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.codecs.strip import holds_only_pixels, strip_metadata
+from shardforge.codecs.webp import is_lossless
 from shardforge.compile.annotations import place_annotations
 from shardforge.compile.count_levels import count_levels
 from shardforge.compile.geometry_filter import HEADER_TELLS, judge_geometry
@@ -203,7 +204,14 @@ def _image_payload(
         return strip_metadata(data, picture.format), True
     if recipe.reencode == "never":
         raise SampleError(Reason.NEEDS_REENCODING, f"{picture.format}, {', '.join(picture.flags) or 'resized'}")
-    payload = encode(pixels, format=settings.image_field, quality=recipe.quality, subsampling=recipe.subsampling)
+    lossless = recipe.format == "keep" and picture.format == "webp" and is_lossless(data)
+    payload = encode(
+        pixels,
+        format=settings.image_field,
+        quality=recipe.quality,
+        subsampling=recipe.subsampling,
+        lossless=lossless,
+    )
     return payload, False
 
 
