@@ -25,7 +25,7 @@ from shardforge.codecs import (
     webp_frames,
 )
 from shardforge.codecs.colour import composite, luma, to_srgb, to_uint8
-from shardforge.codecs.colour16 import composite16, luma16, to_srgb16, to_uint16
+from shardforge.codecs.colour16 import composite16, luma16, reduce16, to_srgb16, to_uint16
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.mask import decode_mask
@@ -163,13 +163,16 @@ def decode(
     if samples.reduction > 1:
         decoder = f"{decoder} 1/{samples.reduction}"
     flags = [*header.flags, *samples.flags]
-    values, noticed = to_uint16(samples) if depth == 16 else to_uint8(samples)
-    flags += noticed
+    # Transparency is laid on the background at full depth: rounded before, it would be off by more than a level.
+    reduced = depth == 8 and samples.alpha and samples.white is not None and samples.white > 255
+    deep = depth == 16 or reduced
+    values, noticed = to_uint16(samples) if deep else to_uint8(samples)
+    flags += (Flag.DEPTH_REDUCED,) if reduced else noticed
     alpha = values[..., -1] if samples.alpha else None
     colours = values[..., :-1] if samples.alpha else values
     if samples.model == "grey" and colours.ndim == 3:
         colours = colours[..., 0]
-    convert = to_srgb16 if depth == 16 else to_srgb
+    convert = to_srgb16 if deep else to_srgb
     pixels, noticed = convert(np.ascontiguousarray(colours), samples.model, header.icc)
     flags += noticed
     if alpha is not None and int(alpha.min()) < np.iinfo(alpha.dtype).max:
@@ -179,7 +182,8 @@ def decode(
         flags.append(Flag.ORIENTED)
     if header.frames > 1:
         flags.append(Flag.FIRST_FRAME if frame is None else Flag.FRAME)
-    pixels = apply_orientation(_with_channels(pixels, channels), orientation)
+    pixels = _with_channels(pixels, channels)
+    pixels = apply_orientation(reduce16(pixels) if reduced else pixels, orientation)
     height, width = pixels.shape[:2]
     if samples.reduction > 1:
         width, height = oriented_size(header.width, header.height, orientation)
