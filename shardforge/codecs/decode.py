@@ -62,7 +62,8 @@ DECODERS: dict[str, Decoder] = {
     "pcx": _PILLOW,
     "tga": _PILLOW,
 }
-# Who decodes the frames after the first; formats not named here have none that can be reached.
+# Who decodes the frames after the first, and the first of an APNG, whose default image may be none; formats not named
+# here have none that can be reached.
 _LATER: dict[str, Decoder] = {
     "png": ("imagecodecs", apng.decode),
     "webp": ("imagecodecs", webp_frames.decode),
@@ -141,7 +142,7 @@ def decode(
             reduce on the way (JPEG) may then return a picture of 1/2, 1/4 or 1/8 that is no smaller.
         depth: of the result. 8 reduces what is deeper; 16 keeps up to 16 bits, and scales fewer to the full range.
         frame: which frame or page, as a viewer shows it: composited on its canvas. None: the first, flagged if there
-            are more.
+            are more; of an APNG its default image, as still viewers show it.
         keep_damaged: keep a JPEG with damaged data, flagged, unless a part of the picture is missing.
 
     Raises:
@@ -151,7 +152,8 @@ def decode(
     header = read_header(data, limits, frame or 0)
     if header.frame and header.format not in _LATER:
         raise SampleError(Reason.UNSUPPORTED, f"frames of {header.format} after the first")
-    decoder, run = (_LATER if header.frame else DECODERS)[header.format]
+    apart = header.frame > 0 or (header.format == "png" and header.frames > 1 and frame is not None)
+    decoder, run = (_LATER if apart else DECODERS)[header.format]
     orientation = header.orientation or 1
     if needed is not None and header.format == "jpeg":
         enough = needed(*oriented_size(header.width, header.height, orientation))

@@ -187,6 +187,17 @@ def test_animation_survives_without_metadata_between_its_frames() -> None:
     assert np.array_equal(read(stripped).pixels, SCENE)
 
 
+def test_of_an_animated_png_only_the_default_image_stays() -> None:
+    before = [(b"acTL", b"\0\0\0\1\0\0\0\0")]
+    data = png(
+        [row.tobytes() for row in SCENE], 32, 8, 2, before, [(b"fcTL", bytes(26)), (b"fdAT", bytes(4) + SECRET)]
+    )
+    stripped = strip_metadata(data, "png")
+    assert SECRET not in stripped
+    assert b"acTL" not in stripped
+    assert np.array_equal(read(stripped).pixels, SCENE)
+
+
 def test_transparency_stays() -> None:
     data = png([b"\0\1"], 2, 8, 3, [(b"PLTE", bytes(range(6))), (b"tRNS", b"\0"), (b"tEXt", b"a\0" + SECRET)])
     stripped = strip_metadata(data, "png")
