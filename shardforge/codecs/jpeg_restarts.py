@@ -98,7 +98,7 @@ def _coding_units(data: bytes, layout: Layout, scan: Segment) -> int:
     }
     widest = max((across for across, _ in sampling.values()), default=0)
     highest = max((down for _, down in sampling.values()), default=0)
-    names = data[scan.payload + 1 : scan.end][: 2 * data[scan.payload] : 2]
+    names = data[scan.payload + 1 : scan.end][: 2 * sum(data[scan.payload : scan.payload + 1]) : 2]
     if not widest or not highest:
         return 0
     if len(names) == 1:

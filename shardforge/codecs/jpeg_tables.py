@@ -32,7 +32,8 @@ def used_tables(data: bytes, layout: Layout) -> Mapping[int, bytes]:
             current.update({(segment.marker, name): table for name, table in named})
         elif segment.marker == SOS:
             wanted = {(DHT, name) for name in _huffman(data, segment, kind)}
-            names = data[segment.payload + 1 :][: 2 * data[segment.payload] : 2]
+            body = data[segment.payload : segment.end]
+            names = body[1 : 1 + 2 * body[0] : 2] if body else b""
             wanted |= {(_DQT, quantisers[name]) for name in names if name in quantisers}
             used |= {current[key] for key in wanted if key in current}
     kept = {start: b"".join(data[a:b] for a, b in found if (a, b) in used) for start, found in tables.items()}
@@ -66,7 +67,9 @@ def _huffman(data: bytes, scan: Segment, kind: int) -> set[int]:
     if kind in _ARITHMETIC:
         return set()
     body = data[scan.payload : scan.end]
-    count = body[0]
+    count = body[0] if body else 0
+    if len(body) < 4 + 2 * count:
+        return set()
     first, high = body[1 + 2 * count], body[3 + 2 * count] >> 4
     selectors = [body[2 + 2 * i] for i in range(count)]
     coarse = {selector >> 4 for selector in selectors}
