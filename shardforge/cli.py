@@ -12,6 +12,7 @@ import click
 
 from shardforge.build_flags import build_flags
 from shardforge.errors import ShardforgeError
+from shardforge.single_option import option
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +52,7 @@ def _error_object(message: str, code: int) -> str:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-_sidecars = click.option(
+_sidecars = option(
     "--sidecars", metavar="LIST", default="", help="Files for other readers: wids,dali,timm, or some of these."
 )
 _quiet = click.option("--quiet", is_flag=True, help="Say nothing but errors.")

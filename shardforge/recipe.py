@@ -110,6 +110,9 @@ class Recipe(_Section):
     """Fixes the classes and their ids; by default the classes found, sorted."""
     caption: str | None = None
     mask: str | None = None
+    mask_frame: Literal["upright", "stored"] = "upright"
+    """Masks lie over the picture as it is seen, or (as from tools that ignore EXIF) over the stored pixels; one with
+    an orientation of its own is turned by that."""
     fields: Annotated[dict[str, Literal["required", "optional"]], AfterValidator(check_fields)] = {}
     """Sidecar fields beyond json, txt and mask.png, and which of them every item must have."""
     follow_symlinks: bool = False

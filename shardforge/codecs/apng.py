@@ -29,13 +29,13 @@ class _Frame:
 def decode(data: bytes, header: Header) -> Samples:
     """The canvas while frame ``header.frame`` is shown; transparent where nothing has been drawn.
 
-    A default image that is no part of the animation counts as frame 0.
+    A default image that is no part of the animation is none of its frames.
 
     Raises:
         SampleError: ``truncated`` where the file ends before the frame does, ``corrupt`` or ``bad_header``.
     """
-    frames, in_animation, problem = _frames(data)
-    wanted = header.frame if in_animation else header.frame - 1
+    frames, problem = _frames(data)
+    wanted = header.frame
     if wanted >= len(frames):
         raise SampleError(problem, f"{len(frames)} whole frames in the animation, number {wanted} is wanted")
     needed = [chunk for chunk in png.chunks(data) if chunk.kind in (b"PLTE", b"tRNS")]
@@ -57,9 +57,8 @@ def _whole(data: bytes, chunk: png.Chunk) -> bytes:
     return data[chunk.start : chunk.end + 4]
 
 
-def _frames(data: bytes) -> tuple[list[_Frame], bool, Reason]:
-    """The frames before the first that is not whole, whether the default image is one of them, and what is wrong with
-    the next."""
+def _frames(data: bytes) -> tuple[list[_Frame], Reason]:
+    """The frames before the first that is not whole, and what is wrong with the next."""
     frames: list[_Frame] = []
     rule: FrameRule | None = None
     parts: list[tuple[int, int]] = []
@@ -72,7 +71,7 @@ def _frames(data: bytes) -> tuple[list[_Frame], bool, Reason]:
         problem = _problem(data, chunk, expected)
         if problem is not None:
             # A frame ends where the next begins.
-            return (_with(frames, rule, parts) if chunk.kind == b"fcTL" else frames), in_animation, problem
+            return (_with(frames, rule, parts) if chunk.kind == b"fcTL" else frames), problem
         if chunk.kind == b"IDAT":
             seen_pixels = True
             if in_animation and not frames:
@@ -86,7 +85,7 @@ def _frames(data: bytes) -> tuple[list[_Frame], bool, Reason]:
         elif rule is not None:
             parts.append((chunk.payload + 4, chunk.end))
     # Without an end the last frame may lack a part; its decoder will tell.
-    return _with(frames, rule, parts), in_animation, Reason.TRUNCATED
+    return _with(frames, rule, parts), Reason.TRUNCATED
 
 
 def _problem(data: bytes, chunk: png.Chunk, expected: int) -> Reason | None:

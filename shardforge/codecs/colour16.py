@@ -106,3 +106,8 @@ def luma16(pixels: Array) -> Array:
     red, green, blue = (pixels[..., channel].astype(np.uint32) for channel in range(3))
     # 0.299, 0.587, 0.114 in 1/65536; the sum stays below 2^32.
     return ((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16).astype(np.uint16)
+
+
+def reduce16(pixels: Array) -> Array:
+    """uint16 → uint8: round(value / 257)."""
+    return ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)

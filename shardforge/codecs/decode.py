@@ -25,7 +25,7 @@ from shardforge.codecs import (
     webp_frames,
 )
 from shardforge.codecs.colour import composite, luma, to_srgb, to_uint8
-from shardforge.codecs.colour16 import composite16, luma16, to_srgb16, to_uint16
+from shardforge.codecs.colour16 import composite16, luma16, reduce16, to_srgb16, to_uint16
 from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.mask import decode_mask
@@ -62,7 +62,8 @@ DECODERS: dict[str, Decoder] = {
     "pcx": _PILLOW,
     "tga": _PILLOW,
 }
-# Who decodes the frames after the first; formats not named here have none that can be reached.
+# Who decodes the frames after the first, and the first of an APNG, whose default image may be none; formats not named
+# here have none that can be reached.
 _LATER: dict[str, Decoder] = {
     "png": ("imagecodecs", apng.decode),
     "webp": ("imagecodecs", webp_frames.decode),
@@ -141,7 +142,7 @@ def decode(
             reduce on the way (JPEG) may then return a picture of 1/2, 1/4 or 1/8 that is no smaller.
         depth: of the result. 8 reduces what is deeper; 16 keeps up to 16 bits, and scales fewer to the full range.
         frame: which frame or page, as a viewer shows it: composited on its canvas. None: the first, flagged if there
-            are more.
+            are more; of an APNG its default image, as still viewers show it.
         keep_damaged: keep a JPEG with damaged data, flagged, unless a part of the picture is missing.
 
     Raises:
@@ -151,7 +152,8 @@ def decode(
     header = read_header(data, limits, frame or 0)
     if header.frame and header.format not in _LATER:
         raise SampleError(Reason.UNSUPPORTED, f"frames of {header.format} after the first")
-    decoder, run = (_LATER if header.frame else DECODERS)[header.format]
+    apart = header.frame > 0 or (header.format == "png" and header.frames > 1 and frame is not None)
+    decoder, run = (_LATER if apart else DECODERS)[header.format]
     orientation = header.orientation or 1
     if needed is not None and header.format == "jpeg":
         enough = needed(*oriented_size(header.width, header.height, orientation))
@@ -163,13 +165,16 @@ def decode(
     if samples.reduction > 1:
         decoder = f"{decoder} 1/{samples.reduction}"
     flags = [*header.flags, *samples.flags]
-    values, noticed = to_uint16(samples) if depth == 16 else to_uint8(samples)
-    flags += noticed
+    # Transparency is laid on the background at full depth: rounded before, it would be off by more than a level.
+    reduced = depth == 8 and samples.alpha and samples.white is not None and samples.white > 255
+    deep = depth == 16 or reduced
+    values, noticed = to_uint16(samples) if deep else to_uint8(samples)
+    flags += (Flag.DEPTH_REDUCED,) if reduced else noticed
     alpha = values[..., -1] if samples.alpha else None
     colours = values[..., :-1] if samples.alpha else values
     if samples.model == "grey" and colours.ndim == 3:
         colours = colours[..., 0]
-    convert = to_srgb16 if depth == 16 else to_srgb
+    convert = to_srgb16 if deep else to_srgb
     pixels, noticed = convert(np.ascontiguousarray(colours), samples.model, header.icc)
     flags += noticed
     if alpha is not None and int(alpha.min()) < np.iinfo(alpha.dtype).max:
@@ -179,7 +184,8 @@ def decode(
         flags.append(Flag.ORIENTED)
     if header.frames > 1:
         flags.append(Flag.FIRST_FRAME if frame is None else Flag.FRAME)
-    pixels = apply_orientation(_with_channels(pixels, channels), orientation)
+    pixels = _with_channels(pixels, channels)
+    pixels = apply_orientation(reduce16(pixels) if reduced else pixels, orientation)
     height, width = pixels.shape[:2]
     if samples.reduction > 1:
         width, height = oriented_size(header.width, header.height, orientation)

@@ -23,14 +23,16 @@ def encode(
     format: Literal["jpg", "png", "webp", "npy"],
     quality: int,
     subsampling: Literal["420", "444"],
+    lossless: bool = False,
 ) -> bytes:
     """Encodes an image.
 
     Args:
         pixels: uint8 [H, W, C], C is 1 or 3; for ``png`` and ``npy`` also uint16.
-        format: ``npy`` stores the array as it is; ``webp`` is lossy and stores grey as RGB.
+        format: ``npy`` stores the array as it is; ``webp`` is lossy unless ``lossless``, and stores grey as RGB.
         quality: 1..100, for ``jpg`` and ``webp``.
         subsampling: of the chroma, for ``jpg``.
+        lossless: for ``webp``; ``quality`` is then how much effort is made.
 
     Raises:
         SampleError: ``over_budget`` if a side is longer than the format can hold.
@@ -55,7 +57,7 @@ def encode(
             return encode_png(values)
         case "webp":
             colours = np.repeat(values, 3, axis=2) if channels == 1 else values
-            return bytes(imagecodecs.webp_encode(colours, level=quality, lossless=False, numthreads=1))
+            return bytes(imagecodecs.webp_encode(colours, level=quality, lossless=lossless, numthreads=1))
         case "npy":
             return encode_array(values)
 

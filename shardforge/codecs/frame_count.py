@@ -70,9 +70,8 @@ def count_frames(file: BinaryIO, size: int, most: int) -> FrameCount:
 
 
 def _png(reader: _Reader, most: int) -> FrameCount:
-    """Control chunks stand before the pixels, so nothing behind the first of those matters."""
+    """The number of frames stands before the pixels, so nothing behind the first of those matters."""
     frames, pixels, at = 1, 0, 8
-    animated = False
     try:
         width, height = reader.numbers(">II", 16)
         pixels = width * height
@@ -81,10 +80,7 @@ def _png(reader: _Reader, most: int) -> FrameCount:
             if kind in (b"IDAT", b"IEND") or at + 12 + length > reader.size:
                 break
             if kind == b"acTL" and length == 8:
-                frames, animated = reader.numbers(">I", at + 8)[0] + 1, True
-            elif kind == b"fcTL" and animated:
-                # The default image is the first frame.
-                frames, animated = frames - 1, False
+                frames = reader.numbers(">I", at + 8)[0]
             at += 12 + length
     except _EndsEarlyError:
         pass

@@ -10,7 +10,7 @@ import numpy as np
 
 from shardforge.codecs.samples import Array, Header, Samples, attempt, plain_samples
 from shardforge.errors import SampleError
-from shardforge.shards.catalogue import Reason
+from shardforge.shards.catalogue import Flag, Reason
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Layout:
         first: left, top, width, height of the first frame, or None if it is incomplete.
         first_end: offset behind the first frame's data.
         has_palette: the first frame has a table of colours.
+        ended: the trailer is there, behind whole blocks.
     """
 
     width: int
@@ -33,6 +34,7 @@ class Layout:
     first: tuple[int, int, int, int] | None
     first_end: int
     has_palette: bool
+    ended: bool
 
 
 def walk(data: bytes) -> Layout:
@@ -48,7 +50,7 @@ def walk(data: bytes) -> Layout:
         raise SampleError(Reason.BAD_HEADER, f"canvas of {width} x {height}")
     global_palette = bool(packed & 0x80)
     at = 13 + (3 << ((packed & 7) + 1) if global_palette else 0)
-    frames, first, first_end, has_palette = 0, None, 0, global_palette
+    frames, first, first_end, has_palette, ended = 0, None, 0, global_palette, False
     reach_x, reach_y = width, height
     while at < len(data):
         kind = data[at]
@@ -65,10 +67,11 @@ def walk(data: bytes) -> Layout:
                 has_palette = global_palette or bool(packed & 0x80)
             frames += 1
         else:
+            ended = kind == 0x3B
             break
         if at < 0:
             break
-    return Layout(width, height, (reach_x, reach_y), frames, first, first_end, has_palette)
+    return Layout(width, height, (reach_x, reach_y), frames, first, first_end, has_palette, ended)
 
 
 def skip_blocks(data: bytes, at: int) -> int:
@@ -82,13 +85,14 @@ def skip_blocks(data: bytes, at: int) -> int:
 
 
 def read_header(data: bytes) -> Header:
-    """Canvas and frames. The size is that of the canvas and all frames together, as frames may stick out.
+    """Canvas and frames. The size is that of the canvas and all frames together, as frames may stick out. A file that
+    does not come to its trailer is ``suspect``.
 
     Raises:
         SampleError: see :func:`walk`.
     """
     layout = walk(data)
-    return Header("gif", *layout.reach, max(1, layout.frames))
+    return Header("gif", *layout.reach, max(1, layout.frames), flags=() if layout.ended else (Flag.SUSPECT,))
 
 
 def _single(data: bytes) -> tuple[bytes, tuple[int, int, int, int], Layout]:

@@ -7,9 +7,9 @@ only what it says then counts:
 ==========================================  =======================================================================
 clean after putting together again          kept; ``missing_eoi`` or ``extraneous_bytes`` (and ``suspect``) if so
 padding (00, FF) before the end marker      kept, ``suspect`` and ``extraneous_bytes``: the picture came before it
-restart markers missing or misnumbered      kept, ``suspect`` and ``corrupt_data``: decoders find their place again
+a restart marker with another number        kept, ``suspect`` and ``corrupt_data``: all intervals are in their places
 extraneous bytes between two scans          kept, ``suspect``, ``extraneous_bytes`` and ``corrupt_data``
-data ends early, no end marker              fails as ``truncated``
+data ends early                             fails as ``truncated``
 anything else                               fails as ``corrupt``
 ==========================================  =======================================================================
 
@@ -26,12 +26,14 @@ import simplejpeg
 
 from shardforge.codecs.exif import exif_orientation
 from shardforge.codecs.jpeg_damage import reaches_the_end
+from shardforge.codecs.jpeg_restarts import Restarts, renumbered, restarts
 from shardforge.codecs.jpeg_segments import (
     APP0,
     APP14,
     APP15,
     COM,
     JPEG_LS,
+    PROGRESSIVE,
     SOS,
     Frame,
     Layout,
@@ -103,6 +105,9 @@ def decode(
         values = _decoded(data, frame, reduction)
     except ValueError as error:
         values, flags = _recover(data, frame, reduction, str(error), keep_damaged)
+    if _in_several_scans(data, layout, frame) and not scans_complete(data, walk(data, whole=True), frame):
+        # Decoders say nothing about scans that never come.
+        raise SampleError(Reason.TRUNCATED, "scans are missing")
     if values.shape[:2] != (-(-header.height // reduction), -(-header.width // reduction)):
         raise SampleError(Reason.CORRUPT, f"decodes to {values.shape[1]} x {values.shape[0]} at 1/{reduction}")
     if components == 1:
@@ -113,6 +118,10 @@ def decode(
     if not has_adobe(data, layout):
         flags = (*flags, Flag.CMYK_ASSUMED_INVERTED)
     return Samples(255 - values, "cmyk", reduction=reduction, flags=flags)
+
+
+def _in_several_scans(data: bytes, layout: Layout, frame: Frame) -> bool:
+    return frame.kind in PROGRESSIVE or data[layout.segments[-1].payload] < len(frame.components)
 
 
 def _reduction(width: int, height: int, enough: tuple[int, int]) -> int:
@@ -154,17 +163,27 @@ def _recover(
         flags.append(Flag.MISSING_EOI)
     if layout.junk:
         flags.append(Flag.EXTRANEOUS_BYTES)
+    order = restarts(data, layout)
+    if order in (Restarts.ENDED, Restarts.LOST):
+        reason = Reason.TRUNCATED if order is Restarts.ENDED else Reason.CORRUPT
+        raise SampleError(reason, f"restart intervals are missing: {complaint}")
+    if order is not Restarts.IN_ORDER:
+        flags.append(Flag.CORRUPT_DATA)
+        data = renumbered(data, layout)
+    if order is Restarts.DISPLACED and not keep_damaged:
+        raise SampleError(Reason.CORRUPT, f"restart intervals are displaced: {complaint}")
     essential = rebuild(data, layout, _is_essential)
     try:
         values = _decoded(essential, frame, reduction)
     except ValueError as error:
         try:
-            flags += _judge(str(error), layout, essential)
+            flags += _judge(str(error), layout, essential, frame, reduction)
         except SampleError as lost:
-            whole = keep_damaged and lost.reason is Reason.CORRUPT and scans_complete(data, layout, frame)
-            if not whole or not _reaches_the_end(essential, frame, reduction):
+            if not keep_damaged or lost.reason is not Reason.CORRUPT or not scans_complete(data, layout, frame):
                 raise
             flags.append(Flag.CORRUPT_DATA)
+        if Flag.CORRUPT_DATA in flags and not _reaches_the_end(essential, frame, reduction):
+            raise SampleError(Reason.TRUNCATED, str(error)) from None
         values = attempt(lambda: _decoded(essential, frame, reduction, strict=False))
     return values, (Flag.SUSPECT, *dict.fromkeys(flags)) if flags else ()
 
@@ -181,7 +200,7 @@ def _is_essential(segment: Segment) -> bool:
     return segment.marker in (APP0, APP14) or not (APP0 <= segment.marker <= APP15 or segment.marker == COM)
 
 
-def _judge(complaint: str, layout: Layout, data: bytes) -> list[Flag]:
+def _judge(complaint: str, layout: Layout, data: bytes, frame: Frame, reduction: int) -> list[Flag]:
     """What a strict decoder's complaint means for a file put together again; raises if the picture is lost."""
     if "nsupported" in complaint:
         raise SampleError(Reason.UNSUPPORTED, complaint)
@@ -192,13 +211,26 @@ def _judge(complaint: str, layout: Layout, data: bytes) -> list[Flag]:
         left = data[-2 - int(extraneous[1]) : -2]
         if left.strip(b"\0\xff"):
             raise SampleError(Reason.CORRUPT, complaint)
+        if not _ends_before_padding(data, frame, reduction):
+            raise SampleError(Reason.TRUNCATED, f"zeros in the place of data: {complaint}")
         return [Flag.EXTRANEOUS_BYTES]
-    restart = "found marker" in complaint or (marker is not None and 0xD0 <= marker <= 0xD7)
-    if restart and layout.ended:
-        return [Flag.CORRUPT_DATA]
-    if marker is not None and layout.ended:
+    restart = marker is not None and 0xD0 <= marker <= 0xD7
+    if marker is not None and not restart and layout.ended:
         return [Flag.EXTRANEOUS_BYTES, Flag.CORRUPT_DATA]
     raise SampleError(Reason.CORRUPT if layout.ended else Reason.TRUNCATED, complaint)
+
+
+def _ends_before_padding(data: bytes, frame: Frame, reduction: int) -> bool:
+    """Whether the picture is whole without the padding: zeros decode as well, into blocks that nobody meant."""
+    picture = data[:-2].rstrip(b"\0\xff")
+    # A stuffed byte at the end of the data looks like padding.
+    stuffed = data[len(picture) : -2][:2]
+    try:
+        _decoded(b"".join((picture, stuffed, b"\xff\xd9")), frame, reduction)
+    except ValueError as error:
+        extraneous = _EXTRANEOUS.search(str(error))
+        return extraneous is not None and int(extraneous[2], 16) == 0xD9
+    return True
 
 
 def _deep(data: bytes, frame: Frame) -> Samples:

@@ -13,6 +13,7 @@ SOI, EOI, SOS, DHT, DAC, JPG, COM = 0xD8, 0xD9, 0xDA, 0xC4, 0xCC, 0xC8, 0xFE
 APP0, APP1, APP2, APP14, APP15 = 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
 FRAMES = frozenset(range(0xC0, 0xD0)) - {DHT, JPG, DAC}
 JPEG_LS = 0xF7
+PROGRESSIVE = frozenset((0xC2, 0xC6, 0xCA, 0xCE))
 _STANDALONE = frozenset((0x01, *range(0xD0, 0xD8)))
 # The end of entropy-coded data: a marker that is neither a stuffed byte nor a restart marker.
 _MARKER_IN_SCAN = re.compile(rb"\xff(?=[^\x00\xd0-\xd7\xff])")
@@ -148,7 +149,7 @@ def scans_complete(data: bytes, layout: Layout, frame: Frame) -> bool:
         if len(body) < 4 + 2 * count:
             return False
         first, last, low = body[1 + 2 * count], body[2 + 2 * count], body[3 + 2 * count] & 15
-        if frame.kind not in (0xC2, 0xC6, 0xCA, 0xCE):
+        if frame.kind not in PROGRESSIVE:
             first, last, low = 0, 63, 0
         if low == 0:
             for i in range(count):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,41 +12,42 @@ from shardforge.codecs.header import read_header
 from shardforge.codecs.limits import Limits
 from shardforge.codecs.samples import Array, Header
 from shardforge.errors import SampleError
-from shardforge.geometry.orientation import apply_orientation, oriented_size
+from shardforge.geometry.orientation import apply_orientation
 from shardforge.shards.catalogue import Reason
 
 
-def decode_mask(
-    data: bytes, *, limits: Limits, orientation: int = 1, image_size: tuple[int, int] | None = None
-) -> NDArray[np.uint8] | NDArray[np.uint16]:
+@dataclass(frozen=True)
+class Mask:
+    """A decoded mask.
+
+    Attributes:
+        labels: [H, W] uint8 or uint16, upright, C-contiguous.
+        oriented: an orientation other than 1 was applied.
+    """
+
+    labels: NDArray[np.uint8] | NDArray[np.uint16]
+    oriented: bool
+
+
+def decode_mask(data: bytes, *, limits: Limits, orientation: int = 1) -> Mask:
     """The labels of a mask file: PNG, TIFF, BMP, GIF or PNM, of one channel.
 
     The stored value is the label: the palette index, or the grey level at its own depth (a 1-bit mask has 0 and 1).
     No profile, gamma, transparency or scaling is applied.
 
-    Which way up: a mask that declares an orientation itself is turned by that. One that declares none was drawn
-    either over the stored pixels of its image or over the upright picture. It is turned like the image, unless
-    ``image_size`` shows that it is upright already, which it can where orientations 5 to 8 exchange unequal sides.
-
     Args:
         data: the whole file.
-        orientation: the image's orientation, 1..8.
-        image_size: width and height of the upright image, if known.
-
-    Returns:
-        [H, W] uint8 or uint16, upright, C-contiguous.
+        orientation: by which a mask is turned that declares none itself, 1..8: its image's, if masks lie over the
+            stored pixels; 1, if they lie over the upright picture. A mask's size cannot tell: it would only do so for
+            orientations 5 to 8 of pictures that are not square.
 
     Raises:
         SampleError: as for images; ``unsupported`` for lossy formats, colours, and labels outside 0..65535.
     """
     header = read_header(data, limits)
     labels = _one_channel(_stored(data, header))
-    size = (labels.shape[1], labels.shape[0])
-    if header.orientation is not None:
-        orientation = header.orientation
-    elif size == image_size != oriented_size(*size, orientation):
-        orientation = 1
-    return apply_orientation(labels, orientation)
+    applied = orientation if header.orientation is None else header.orientation
+    return Mask(apply_orientation(labels, applied), applied > 1)
 
 
 def _stored(data: bytes, header: Header) -> Array:

@@ -12,14 +12,29 @@ from PIL import Image
 from shardforge.codecs.isobmff import boxes
 from shardforge.codecs.samples import Array, Header, Samples, attempt, plain_samples
 from shardforge.errors import SampleError
-from shardforge.shards.catalogue import Reason
+from shardforge.shards.catalogue import Flag, Reason
 
+_BMP_UNCOMPRESSED = (0, 3, 6)
+"""BI_RGB, BI_BITFIELDS, BI_ALPHABITFIELDS."""
 _PILLOW_NAMES = {"bmp": "BMP", "ico": "ICO", "pcx": "PCX", "psd": "PSD", "tga": "TGA"}
 
 
 def read_bmp_header(data: bytes) -> Header:
-    """Windows and OS/2 bitmaps; a negative height means rows from top to bottom."""
-    return Header("bmp", *_dib_size(data, 14))
+    """Windows and OS/2 bitmaps; a negative height means rows from top to bottom.
+
+    A file without the last bytes of its rows, which pad each to whole words, is ``suspect``; one that lacks more does
+    not decode.
+    """
+    width, height = _dib_size(data, 14)
+    return Header("bmp", width, height, flags=(Flag.SUSPECT,) if _bmp_end(data, width, height) > len(data) else ())
+
+
+def _bmp_end(data: bytes, width: int, height: int) -> int:
+    """The offset behind the rows; 0 if they are compressed."""
+    (begin, size) = struct.unpack_from("<II", data, 10)
+    (bits,) = struct.unpack_from("<H", data, 24 if size == 12 else 28)
+    (compression,) = (0,) if size == 12 else struct.unpack_from("<I", data, 30)
+    return begin + (width * bits + 31) // 32 * 4 * height if compression in _BMP_UNCOMPRESSED else 0
 
 
 def _dib_size(data: bytes, at: int) -> tuple[int, int]:

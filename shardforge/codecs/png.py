@@ -77,17 +77,15 @@ def read_header(data: bytes) -> Header:
         raise SampleError(Reason.CORRUPT, "wrong checksum in the header chunk")
     if not (0 < width < 2**31 and 0 < height < 2**31) or depth not in _DEPTHS.get(colour, ()):
         raise SampleError(Reason.BAD_HEADER, f"{width} x {height}, colour type {colour}, depth {depth}")
-    frames, orientation, profile, animated, pixels = 1, None, None, False, False
+    frames, orientation, profile, pixels = 1, None, None, False
     flags: list[Flag] = []
     for chunk in found:
         if not _whole(data, chunk):
             break
         body = data[chunk.payload : chunk.end]
-        if chunk.kind == b"acTL" and len(body) == 8:
-            # Unless a frame control chunk stands before the pixels, the default image is none of the frames.
-            frames, animated = int.from_bytes(body[:4], "big") + 1, True
-        elif chunk.kind == b"fcTL" and animated and not pixels:
-            frames, animated = frames - 1, False
+        if chunk.kind == b"acTL" and len(body) == 8 and not pixels:
+            # Whether the default image is one of them or not.
+            frames = int.from_bytes(body[:4], "big")
         elif chunk.kind == b"IDAT":
             pixels = True
         elif chunk.kind == b"eXIf" and orientation is None:

@@ -6,24 +6,28 @@ import struct
 import zlib
 
 from shardforge.codecs import jpeg_segments, png, webp
-from shardforge.codecs.jpeg_segments import APP0, APP2, APP14, APP15, COM, Segment
+from shardforge.codecs.jpeg_segments import APP0, APP14, APP15, COM, Segment
+from shardforge.codecs.jpeg_tables import used_tables
 
-_PNG_KEPT = frozenset(b"IHDR PLTE IDAT tRNS gAMA cHRM sRGB iCCP sBIT bKGD cICP mDCV cLLI acTL fcTL fdAT".split())
+_PNG_KEPT = frozenset(b"IHDR PLTE IDAT tRNS gAMA cHRM sRGB sBIT bKGD cICP mDCV cLLI".split())
+# A profile overrides them: without it they would count.
+_PNG_BESIDE_PROFILE = frozenset((b"gAMA", b"cHRM"))
 # Chunks of fixed or bounded length: whatever is longer carries something else.
 _PNG_LONGEST = {b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"cICP": 4, b"mDCV": 24, b"cLLI": 8, b"sBIT": 4, b"bKGD": 6}
-_PNG_ANIMATION = frozenset((b"fcTL", b"fdAT"))
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 """Left, top, and steps across and down of the seven passes."""
 _DNL = 0xDC
-_WEBP_KEPT = frozenset((b"VP8X", b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF", b"ICCP"))
+_WEBP_KEPT = frozenset((b"VP8X", b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF"))
 _FRAME_KEPT = frozenset((b"VP8 ", b"VP8L", b"ALPH"))
 
 
 def strip_metadata(data: bytes, format: str) -> bytes:
-    """Drops EXIF, XMP, IPTC, comments, thumbnails, maker notes, text, unknown blocks, and bytes behind the picture.
+    """Drops EXIF, XMP, IPTC, comments, thumbnails, maker notes, text, colour profiles, tables of a JPEG that no scan
+    uses, unknown blocks, and bytes behind the picture.
 
-    What the pixels need to look right stays: colour profiles, Adobe's colour transform, transparency, gamma. The
-    declared orientation goes too: a picture whose orientation is not 1 has to be turned and encoded again instead.
+    Of an animated PNG only its default image stays. What the pixels need to look right stays: Adobe's colour
+    transform, transparency, gamma. The declared orientation and the profile go, which may say anything in words: a
+    picture that is not upright or whose profile is of use has to be turned, converted and encoded again instead.
 
     Args:
         data: a whole JPEG, PNG or WebP file that decodes.
@@ -87,14 +91,13 @@ def _strip_jpeg(data: bytes) -> bytes:
         head = data[segment.payload : segment.payload + 12]
         if segment.marker == APP0:
             return head.startswith(b"JFIF\0")
-        if segment.marker == APP2:
-            return head == b"ICC_PROFILE\0"
         if segment.marker == APP14:
             return head.startswith(b"Adobe")
         if segment.marker == _DNL:
             return jpeg_segments.frame_of(data, layout).height == 0
         return not (APP0 <= segment.marker <= APP15 or segment.marker == COM)
 
+    tables = used_tables(data, layout)
     parts = [b"\xff\xd8"]
     for segment in filter(needed, layout.segments):
         if segment.marker == APP0:
@@ -103,6 +106,9 @@ def _strip_jpeg(data: bytes) -> bytes:
         elif segment.marker == APP14:
             body = data[segment.payload : min(segment.end, segment.payload + 12)]
             parts.append(b"\xff\xee" + (len(body) + 2).to_bytes(2, "big") + body)
+        elif segment.start in tables:
+            body = tables[segment.start]
+            parts.append(bytes((0xFF, segment.marker)) + (len(body) + 2).to_bytes(2, "big") + body if body else b"")
         else:
             parts.append(data[segment.start : segment.scan_end])
     return b"".join((*parts, b"\xff\xd9"))
@@ -110,16 +116,17 @@ def _strip_jpeg(data: bytes) -> bytes:
 
 def _strip_png(data: bytes) -> bytes:
     parts = [png.SIGNATURE]
-    animated = paletted = False
+    paletted = False
+    profiled = any(chunk.kind == b"iCCP" for chunk in png.chunks(data))
     for chunk in png.chunks(data):
         if chunk.end + 4 > len(data):
-            # The picture decodes, so it is complete; what is cut off is a later frame or metadata.
+            # The picture decodes, so it is complete; what is cut off is metadata.
             break
         length = chunk.end - chunk.payload
         if chunk.kind == b"IHDR":
             paletted = data[chunk.payload + 9] == 3
-        animated |= chunk.kind == b"acTL"
-        idle = (chunk.kind in _PNG_ANIMATION and not animated) or (chunk.kind == b"PLTE" and not paletted)
+        idle = chunk.kind == b"PLTE" and not paletted
+        idle |= profiled and chunk.kind in _PNG_BESIDE_PROFILE
         if chunk.kind in _PNG_KEPT and not idle and length <= _PNG_LONGEST.get(chunk.kind, length):
             parts.append(data[chunk.start : chunk.end + 4])
     return b"".join((*parts, b"\0\0\0\0IEND\xaeB`\x82"))
@@ -134,7 +141,7 @@ def _strip_webp(data: bytes) -> bytes:
             continue
         body = data[chunk.payload : chunk.end]
         if chunk.kind == b"VP8X":
-            body = bytes([body[0] & ~(webp.EXIF_FLAG | webp.XMP_FLAG)]) + body[1:]
+            body = bytes([body[0] & ~(webp.ICC_FLAG | webp.EXIF_FLAG | webp.XMP_FLAG)]) + body[1:]
         elif chunk.kind == b"ANMF":
             inner = webp.chunks(data, chunk.payload + 16, chunk.end)
             body = body[:16] + b"".join(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 
 import imagecodecs
@@ -11,6 +12,7 @@ import numpy as np
 
 from shardforge.codecs.exif import ORIENTATION
 from shardforge.codecs.samples import Array, Header, Model, Samples, attempt
+from shardforge.codecs.tiff_damage import check_strips
 from shardforge.codecs.tiff_tags import BadTagsError, Directory, EndsEarlyError, directories
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
@@ -170,25 +172,30 @@ def decode(data: bytes, header: Header) -> Samples:
     """
     with _tag_errors():
         place, page = _page(data, header.frame)
-        samples = page.integer(_SAMPLES, 1)
-        photometric = page.integer(_PHOTOMETRIC, 2 if samples >= 3 else 1)
-        jpeg = page.integer(_COMPRESSION, 1) == _JPEG
-        if photometric == _YCBCR and not jpeg:
-            # This interface of the decoder would apply a part of the orientations.
-            values = _stored(_with_one(data, page, ORIENTATION), page, place, as_rgb=True)
-            return Samples(values[:, :, :3], "rgb")
-        if photometric == _PALETTE:
-            return Samples(_coloured(_stored(data, page, place), page), "rgb")
-        # Declared as grey, ink comes as it is; the decoder would convert it without the profile.
-        ink = photometric == _INK and not jpeg
-        values = _stored(_with_one(data, page, _PHOTOMETRIC) if ink else data, page, place)
-        if jpeg and photometric in (_YCBCR, _INK):
-            # The decoder has converted these to RGB(A) already.
-            return Samples(values[:, :, :3], "rgb")
-        if photometric not in _MODELS:
-            raise SampleError(Reason.UNSUPPORTED, f"photometric interpretation {photometric}")
-        model, colours = _MODELS[photometric]
-        return _arrange(values, page, model, colours, photometric)
+        samples = _samples(data, place, page)
+        return replace(samples, flags=(*samples.flags, *check_strips(page)))
+
+
+def _samples(data: bytes, place: int, page: Directory) -> Samples:
+    samples = page.integer(_SAMPLES, 1)
+    photometric = page.integer(_PHOTOMETRIC, 2 if samples >= 3 else 1)
+    jpeg = page.integer(_COMPRESSION, 1) == _JPEG
+    if photometric == _YCBCR and not jpeg:
+        # This interface of the decoder would apply a part of the orientations.
+        values = _stored(_with_one(data, page, ORIENTATION), page, place, as_rgb=True)
+        return Samples(values[:, :, :3], "rgb")
+    if photometric == _PALETTE:
+        return Samples(_coloured(_stored(data, page, place), page), "rgb")
+    # Declared as grey, ink comes as it is; the decoder would convert it without the profile.
+    ink = photometric == _INK and not jpeg
+    values = _stored(_with_one(data, page, _PHOTOMETRIC) if ink else data, page, place)
+    if jpeg and photometric in (_YCBCR, _INK):
+        # The decoder has converted these to RGB(A) already.
+        return Samples(values[:, :, :3], "rgb")
+    if photometric not in _MODELS:
+        raise SampleError(Reason.UNSUPPORTED, f"photometric interpretation {photometric}")
+    model, colours = _MODELS[photometric]
+    return _arrange(values, page, model, colours, photometric)
 
 
 def _arrange(values: Array, page: Directory, model: Model, colours: int, photometric: int) -> Samples:
@@ -236,4 +243,5 @@ def decode_labels(data: bytes) -> Array:
         if page.integer(_COMPRESSION, 1) == _JPEG:
             raise SampleError(Reason.UNSUPPORTED, "labels in lossy JPEG compression")
         values = _stored(data, page, 0)
+        check_strips(page)
     return values.astype(np.uint8) if values.dtype == np.bool_ else values

@@ -13,7 +13,7 @@ from shardforge.codecs.samples import Header, Samples, attempt, plain_samples
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
-EXIF_FLAG, XMP_FLAG = 0x08, 0x04
+ICC_FLAG, EXIF_FLAG, XMP_FLAG = 0x20, 0x08, 0x04
 _SLACK = 8
 """Bytes; encoders end a picture with up to three that its decoder does not miss."""
 
@@ -99,6 +99,14 @@ def decode(data: bytes, header: Header) -> Samples:
         if error.reason is Reason.CORRUPT and length + 8 > len(data):
             raise SampleError(Reason.TRUNCATED, error.detail) from None
         raise
+
+
+def is_lossless(data: bytes) -> bool:
+    """Whether no picture of the file, of all its frames, is encoded with loss."""
+    kinds = {chunk.kind for chunk in chunks(data)}
+    for frame in (chunk for chunk in chunks(data) if chunk.kind == b"ANMF"):
+        kinds |= {part.kind for part in chunks(data, frame.payload + 16, frame.end)}
+    return b"VP8L" in kinds and b"VP8 " not in kinds
 
 
 def holds_only_picture(data: bytes) -> bool:

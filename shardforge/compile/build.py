@@ -24,6 +24,7 @@ from shardforge.compile.listing import Listing, list_source
 from shardforge.compile.options import BuildOptions, resolve
 from shardforge.compile.plan import Draft
 from shardforge.compile.progress import Console, Reporter, Silent
+from shardforge.compile.reencoded import warn_of_reencoded
 from shardforge.compile.repeated_pixels import warn_of_repeated_pixels
 from shardforge.compile.report import (
     BuildReport,
@@ -124,10 +125,11 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
                 shards = plan.cut(draft, measure_sample(source, draft, staging, pool, recipe.run, key_file))
                 record = staging.write_plan(draft, shards, library_versions())
             results, resumed = _run(source, out, staging, record, pool, recipe.run, key_file, reporter)
-        repeated = warn_of_repeated_pixels(out, record.shards_by_split())
-        for line in repeated:
+        made = record.shards_by_split()
+        noticed = (*warn_of_repeated_pixels(out, made), *warn_of_reencoded(out, made, recipe))
+        for line in noticed:
             reporter.say(f"warning: {line}")
-        draft = replace(draft, warnings=(*draft.warnings, *repeated))
+        draft = replace(draft, warnings=(*draft.warnings, *noticed))
         checks = count_checks(out, (shard.name for shard in record.shards), recipe)
         seconds = time.monotonic() - began
         about = _build_record(listing, draft, results, seconds) | ({"checks": checks.record()} if checks else {})

@@ -35,6 +35,7 @@ class BuildOptions(TypedDict, total=False):
     classes: Sequence[str]
     caption: str
     mask: str
+    mask_frame: str
     fields: Mapping[str, str]
     follow_symlinks: bool
     boxes: str | Mapping[str, str]

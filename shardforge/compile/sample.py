@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 from shardforge.codecs.decode import Picture, decode
 from shardforge.codecs.encode import encode, encode_mask
 from shardforge.codecs.header import read_header
-from shardforge.codecs.limits import Limits
 from shardforge.codecs.mask import decode_mask
 from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.codecs.strip import holds_only_pixels, strip_metadata
+from shardforge.codecs.webp import is_lossless
 from shardforge.compile.annotations import place_annotations
 from shardforge.compile.count_levels import count_levels
 from shardforge.compile.geometry_filter import HEADER_TELLS, judge_geometry
@@ -113,7 +113,8 @@ def _finish(
     box = picture.box if picture.reduction > 1 else None
     pixels = resize_image(picture.pixels, placement, recipe.resampler, recipe.background, box)
     payload, passed = _image_payload(raw["image"], picture, pixels, placement, settings)
-    mask = partial(_mask, picture=picture, placement=placement, limits=settings.limits)
+    turned: list[Flag] = []
+    mask = partial(_mask, picture=picture, placement=placement, settings=settings, turned=turned)
     members = {settings.image_field: payload, **sidecar_members(item, raw, settings, named, mask)}
     outcome = known.but(
         status=Status.SUCCESS,
@@ -127,7 +128,7 @@ def _finish(
         offset_x=placement.offset_x,
         offset_y=placement.offset_y,
         resampler="none" if placement.identity else recipe.resampler,
-        flags=(*known.flags, Flag.PASSED_THROUGH) if passed else known.flags,
+        flags=(*known.flags, *dict.fromkeys(turned), *((Flag.PASSED_THROUGH,) if passed else ())),
         pixels_hash=pixel_hash(pixels),
         annotations=named,
     )
@@ -201,15 +202,29 @@ def _image_payload(
         return strip_metadata(data, picture.format), True
     if recipe.reencode == "never":
         raise SampleError(Reason.NEEDS_REENCODING, f"{picture.format}, {', '.join(picture.flags) or 'resized'}")
-    payload = encode(pixels, format=settings.image_field, quality=recipe.quality, subsampling=recipe.subsampling)
+    lossless = recipe.format == "keep" and picture.format == "webp" and is_lossless(data)
+    payload = encode(
+        pixels,
+        format=settings.image_field,
+        quality=recipe.quality,
+        subsampling=recipe.subsampling,
+        lossless=lossless,
+    )
     return payload, False
 
 
-def _mask(data: bytes, *, picture: Picture, placement: Placement, limits: Limits) -> bytes:
-    """A mask's member, from its file."""
-    size = (picture.source_width, picture.source_height)
-    mask = decode_mask(data, limits=limits, orientation=picture.orientation, image_size=size)
-    if mask.shape != (picture.source_height, picture.source_width):
-        detail = f"mask {mask.shape[1]}x{mask.shape[0]}, image {picture.source_width}x{picture.source_height}"
-        raise SampleError(Reason.MASK_MISMATCH, detail)
-    return encode_mask(resize_mask(mask, placement))
+def _mask(
+    data: bytes, *, picture: Picture, placement: Placement, settings: SampleSettings, turned: list[Flag]
+) -> bytes:
+    """A mask's member, from its file; notes in ``turned`` that it was turned."""
+    frame = settings.recipe.mask_frame
+    mask = decode_mask(data, limits=settings.limits, orientation=picture.orientation if frame == "stored" else 1)
+    height, width = mask.labels.shape
+    size = picture.source_width, picture.source_height
+    if (width, height) != size:
+        detail = f"mask {width}x{height}, upright image {size[0]}x{size[1]}, masks {frame}"
+        other = (height, width) == size and picture.orientation > 4
+        raise SampleError(Reason.MASK_MISMATCH, f"{detail}; see --mask-frame" if other else detail)
+    if mask.oriented:
+        turned.append(Flag.MASK_ORIENTED)
+    return encode_mask(resize_mask(mask.labels, placement))

@@ -147,6 +147,8 @@ class Flag(StrEnum):
     """Orientation could not be read; none applied."""
     ORIENTED = "oriented"
     """An orientation was applied."""
+    MASK_ORIENTED = "mask_oriented"
+    """An orientation was applied to a mask: its own, or its image's."""
     ALPHA_COMPOSITED = "alpha_composited"
     DEPTH_REDUCED = "depth_reduced"
     """More than 8 bits per channel were scaled to 8."""

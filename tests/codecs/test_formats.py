@@ -169,3 +169,32 @@ def test_clean_aperture_crops_around_the_moved_centre() -> None:
         with pytest.raises(SampleError) as caught:
             clean_aperture(body, 30, 30)
         assert caught.value.reason is Reason.BAD_HEADER
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB", "RGBA"])
+def test_a_bmp_without_the_padding_at_its_end_is_suspect(mode: str) -> None:
+    buffer = io.BytesIO()
+    # 7 pixels: rows of 1, 7 and 21 bytes are padded to 4, 8 and 24; those of 28 are not.
+    Image.fromarray(rgb_scene(7, 5)).convert(mode).save(buffer, "BMP")
+    data = buffer.getvalue()
+    whole = read(data)
+    assert Flag.SUSPECT not in whole.flags
+    for missing in range(1, {"1": 4, "L": 2, "RGB": 4, "RGBA": 1}[mode]):
+        picture = read(data[:-missing])
+        assert Flag.SUSPECT in picture.flags
+        assert np.array_equal(picture.pixels, whole.pixels)
+    assert _reason(data[:-8]) is Reason.TRUNCATED
+
+
+def test_a_gif_that_does_not_come_to_its_trailer_is_suspect() -> None:
+    buffer = io.BytesIO()
+    frames = [Image.fromarray(rgb_scene(16, 12)).quantize(8), Image.new("P", (16, 12))]
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
+    data = buffer.getvalue()
+    assert data[-1:] == b";"
+    assert Flag.SUSPECT not in read(data).flags
+    assert Flag.SUSPECT not in read(data + b"behind").flags
+    for cut in (data[:-1], data[:-5]):
+        picture = read(cut)
+        assert Flag.SUSPECT in picture.flags
+        assert np.array_equal(picture.pixels, read(data).pixels)

@@ -43,8 +43,8 @@ def laid(rgba: NDArray[Any]) -> NDArray[np.float64]:
 
 
 PILLOW = {
-    "apng_dispose_op_background.png": 3, "apng_single_frame_default.png": 2, "chi.gif": 31, "dispose_prev.gif": 5,
-    "made_anim.apng.png": 4, "made_anim.gif": 4, "made_apng_default_not_frame.png": 3, "made_multipage.tif": 3,
+    "apng_dispose_op_background.png": 3, "chi.gif": 31, "dispose_prev.gif": 5,
+    "made_anim.apng.png": 4, "made_anim.gif": 4, "made_multipage.tif": 3,
     "multipage.tiff": 3, "no_palette.gif": 2,
 }  # fmt: skip
 
@@ -215,11 +215,26 @@ def test_apng_disposal_and_blending() -> None:
     assert colours(shown(data, 1)) == [[9] * 4] * 3
 
 
-def test_a_default_image_outside_the_animation_is_frame_0_and_below_no_other() -> None:
+def test_a_default_image_outside_the_animation_is_no_frame_and_taken_where_one_is() -> None:
     data = apng(4, 3, [(rgba(GREEN, 1, 2), 1, 1, 0, 1), (rgba(BLUE, 1, 1), 0, 0, 0, 1)], default=False)
-    assert shown(data, 0).frames == 3
-    assert colours(shown(data, 1)) == [[9] * 4, [9, 1, 1, 9], [9] * 4]
-    assert colours(shown(data, 2)) == [[2, 9, 9, 9], [9, 1, 1, 9], [9] * 4]
+    assert shown(data, 0).frames == 2
+    assert colours(shown(data, 0)) == [[9] * 4, [9, 1, 1, 9], [9] * 4]
+    assert colours(shown(data, 1)) == [[2, 9, 9, 9], [9, 1, 1, 9], [9] * 4]
+    assert reason(data, 2) is Reason.TRUNCATED
+    still = shown(data, None)
+    assert Flag.FIRST_FRAME in still.flags
+    assert colours(still) == [[9] * 4] * 3
+
+
+def test_frames_of_the_corpus_beside_a_default_image_are_those_that_pillow_shows(corpus: Path) -> None:
+    data = corpus_file(corpus, "anim/made_apng_default_not_frame.png")
+    with Image.open(io.BytesIO(data)) as other:
+        # Pillow counts the default image as one more frame, its first.
+        assert (other.n_frames, shown(data, 0).frames) == (3, 2)
+        for seen, ours in ((0, None), (1, 0), (2, 1)):
+            other.seek(seen)
+            expected = laid(np.asarray(other.convert("RGBA")))
+            assert np.abs(shown(data, ours).pixels - expected).max() <= 0.5
 
 
 def test_half_transparent_frames_are_blended_as_in_float64() -> None:
@@ -239,8 +254,8 @@ def test_half_transparent_frames_are_blended_as_in_float64() -> None:
 
 def test_a_gap_in_the_sequence_of_an_apng_fails_the_frames_behind_it(corpus: Path) -> None:
     data = corpus_file(corpus, "anim/apng_sequence_gap.png")
-    assert shown(data, 1).frames == 3
-    assert reason(data, 2) is Reason.CORRUPT
+    assert shown(data, 0).frames == 2
+    assert reason(data, 1) is Reason.CORRUPT
 
 
 def test_an_apng_that_ends_early_has_the_frames_that_are_whole() -> None:

@@ -8,9 +8,10 @@ import pytest
 import simplejpeg
 from PIL import Image
 
+from shardforge.codecs.decode import Picture, decode
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
-from tests.codecs.image_files import jpeg_segment, outcome, read, rgb_scene, with_segments
+from tests.codecs.image_files import LIMITS, jpeg_segment, outcome, read, rgb_scene, with_segments
 
 SCENE = rgb_scene(96, 64)
 PLAIN: bytes = simplejpeg.encode_jpeg(SCENE, 90)
@@ -72,6 +73,7 @@ def test_progressive_file_that_ends_between_two_scans_is_truncated() -> None:
     data = _progressive()
     last = [match.start() for match in re.finditer(b"\xff\xc4", data)][-1]
     assert _reason(data[:last]) is Reason.TRUNCATED
+    assert _reason(data[:last] + b"\xff\xd9") is Reason.TRUNCATED
 
 
 def test_junk_between_header_segments_is_dropped_and_flagged() -> None:
@@ -96,15 +98,72 @@ def test_noise_in_the_scan_is_corrupt() -> None:
     assert _reason(PLAIN[:middle] + bytes(range(1, 65)) + PLAIN[middle + 64 :]) is Reason.CORRUPT
 
 
-def test_missing_and_misnumbered_restart_markers_are_flagged() -> None:
+def test_one_misnumbered_restart_marker_is_flagged_and_the_picture_is_whole() -> None:
     data = _with_restarts()
-    markers = [match.start() for match in re.finditer(rb"\xff[\xd0-\xd7]", data)]
+    markers = _markers(data)
     assert len(markers) == 23
-    missing = data[: markers[8]] + data[markers[8] + 2 :]
-    misnumbered = data[: markers[8] + 1] + bytes([0xD0 | (data[markers[8] + 1] + 3) & 7]) + data[markers[8] + 2 :]
-    for damaged in (missing, misnumbered):
-        assert set(read(damaged).flags) == {Flag.SUSPECT, Flag.CORRUPT_DATA}
+    for shift in range(1, 8):
+        number = 0xD0 | (data[markers[8] + 1] + shift) & 7
+        damaged = data[: markers[8] + 1] + bytes([number]) + data[markers[8] + 2 :]
+        picture = read(damaged)
+        assert set(picture.flags) == {Flag.SUSPECT, Flag.CORRUPT_DATA}
+        assert np.array_equal(picture.pixels, read(data).pixels)
         assert _reason(damaged[: len(damaged) * 2 // 3]) is Reason.TRUNCATED
+
+
+def _markers(data: bytes) -> list[int]:
+    return [match.start() for match in re.finditer(rb"\xff[\xd0-\xd7]", data)]
+
+
+def _kept_damaged(data: bytes) -> Picture | Reason:
+    try:
+        return decode(data, channels=3, background=(0, 0, 0), limits=LIMITS, keep_damaged=True)
+    except SampleError as error:
+        return error.reason
+
+
+@pytest.mark.parametrize("inside", [0, 9])
+@pytest.mark.parametrize("kept", [1, 8, 12, 16, 21])
+@pytest.mark.parametrize("behind", [b"", b"\xff\xd9", b"\xff\xd9trailing"])
+def test_data_cut_at_a_restart_marker_are_truncated(kept: int, inside: int, behind: bytes) -> None:
+    data = _with_restarts()
+    cut = data[: _markers(data)[kept] + inside] + behind
+    assert outcome(cut) in (Reason.TRUNCATED, Reason.CORRUPT)
+    assert _kept_damaged(cut) in (Reason.TRUNCATED, Reason.CORRUPT)
+    if not inside:
+        assert outcome(cut) is Reason.TRUNCATED
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_lost_intervals_are_never_kept(count: int) -> None:
+    data = _with_restarts()
+    markers = _markers(data)
+    lost = data[: markers[4]] + data[markers[4 + count] :]
+    assert outcome(lost) in (Reason.TRUNCATED, Reason.CORRUPT)
+    assert _kept_damaged(lost) in (Reason.TRUNCATED, Reason.CORRUPT)
+    # A marker alone: the interval behind it is there, but no decoder finds its place.
+    assert outcome(data[: markers[4]] + data[markers[4] + 2 :]) is Reason.CORRUPT
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_repeated_intervals_are_kept_on_request_only(count: int) -> None:
+    data = _with_restarts()
+    markers = _markers(data)
+    repeated = data[: markers[4 + count]] + data[markers[4] :]
+    assert outcome(repeated) is Reason.CORRUPT
+    picture = _kept_damaged(repeated)
+    assert isinstance(picture, Picture)
+    assert {Flag.SUSPECT, Flag.CORRUPT_DATA} <= set(picture.flags)
+
+
+def test_intervals_in_another_order_are_corrupt() -> None:
+    data = _with_restarts()
+    m = _markers(data)
+    swapped = data[: m[4]] + data[m[6] : m[8]] + data[m[4] : m[6]] + data[m[8] :]
+    assert outcome(swapped) is Reason.CORRUPT
+    picture = _kept_damaged(swapped)
+    assert isinstance(picture, Picture)
+    assert Flag.CORRUPT_DATA in picture.flags
 
 
 def test_two_different_sizes_are_refused() -> None:

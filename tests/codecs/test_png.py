@@ -179,3 +179,25 @@ def test_animation_counts_its_frames() -> None:
     assert picture.frames == 3
     assert Flag.FIRST_FRAME in picture.flags
     assert np.array_equal(picture.pixels, SCENE)
+
+
+@pytest.mark.parametrize("grey", [False, True])
+@pytest.mark.parametrize("background", [(255, 255, 255), (0, 0, 0), (10, 200, 77)])
+def test_transparency_of_16_bits_is_laid_on_the_background_before_rounding(
+    grey: bool, background: tuple[int, int, int]
+) -> None:
+    pixels = np.random.default_rng(2).integers(0, 65536, (40, 50, 2 if grey else 4), np.uint16)
+    colours, opacity = pixels[..., :-1].astype(np.float64), pixels[..., -1:] / 65535
+    exact = colours / 257 * opacity + np.array(background) * (1 - opacity)
+    picture = read(png_of(pixels), background=background)
+    assert picture.pixels.dtype == np.uint8
+    # Half a level of the result, and half one of 16 bits.
+    assert np.abs(picture.pixels - exact).max() <= 0.5 + 0.5 / 257 + 1e-9
+    assert {Flag.DEPTH_REDUCED, Flag.ALPHA_COMPOSITED} <= set(picture.flags)
+    assert Flag.DEPTH_RAISED not in picture.flags
+
+
+def test_opaque_16_bits_with_alpha_are_rounded_like_those_without() -> None:
+    pixels = np.random.default_rng(2).integers(0, 65536, (40, 50, 4), np.uint16)
+    pixels[..., 3] = 65535
+    assert np.array_equal(read(png_of(pixels)).pixels, read(png_of(np.ascontiguousarray(pixels[..., :3]))).pixels)

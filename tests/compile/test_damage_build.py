@@ -16,7 +16,7 @@ from tests.compile.test_build import rows
 from tests.pictures import run
 
 FINE = "rgb.jpg"
-SUSPECT = ("made_missing_eoi.jpg", "made_rst_missing.jpg", "truncated_end_chunk.png")
+SUSPECT = ("made_missing_eoi.jpg", "made_rst_misnumbered.jpg", "truncated_end_chunk.png")
 CORRUPT = "made_corrupt_scan.jpg"
 LOST = ("made_truncated_baseline_60pct.jpg", "made_truncated_progressive_60pct.jpg", "made_png_bad_crc.png")
 
