@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -40,9 +41,9 @@ def undisturbed(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return digest_tree(out)
 
 
-def start(raw: Path, out: Path, *options: object) -> subprocess.Popen[str]:
+def start(raw: Path, out: Path, *more: object, options: Sequence[object] = OPTIONS) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command("build", raw, out, *OPTIONS, *options),
+        command("build", raw, out, *options, *more),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -116,7 +117,7 @@ def test_workers_stop_working_when_their_build_is_killed(tmp_path: Path) -> None
     (raw / "a").mkdir()
     (raw / "a" / "broken.png").write_bytes(b"no picture")
     process = start(
-        raw, tmp_path / "out", "--workers", 1, "--no-shuffle", "--split", "train=1", "--shard-samples", 1000
+        raw, tmp_path / "out", "--workers", 1, "--no-shuffle", options=("--size", "32", "--max-errors", "50")
     )
     wait_for_failures(process, 1)
     workers = psutil.Process(process.pid).children()

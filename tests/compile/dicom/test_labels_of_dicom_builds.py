@@ -41,7 +41,8 @@ def slices(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def build(source: Path, tmp_path: Path, table: str, *options: object, status: int = 0) -> dict[str, dict[str, Any]]:
     """source → row of a build with the table."""
     (tmp_path / "table.csv").write_text(table)
-    given = ("--kind", "dicom", "--format", "png", "--window", "500/3000", "--workers", 1, "--keep-identifiers")
+    given: list[object] = ["--kind", "dicom", "--window", "500/3000", "--workers", 1, "--keep-identifiers"]
+    given += [] if "--format" in options else ["--format", "png"]
     result = run("build", source, tmp_path / "out", *given, "--table", tmp_path / "table.csv", *options)
     assert result.returncode == status, result.stdout + result.stderr
     return {row["source"]: row for row in all_rows(tmp_path / "out")}
