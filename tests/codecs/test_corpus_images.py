@@ -43,7 +43,7 @@ DEVIATIONS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "images/broken/made_rst_missing.jpg": (
         {"error": True, "reason": "corrupt"},
-        "decoders skip the interval behind the missing marker: rows 48 to 63 are not those of made_rst_rows.jpg",
+        "decoders skip the interval behind the missing marker: rows 63 to 80 are not those of made_rst_rows.jpg",
     ),
     "images/anim/apng_sequence_gap.png": (
         {"frames": 2},
