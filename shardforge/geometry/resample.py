@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shardforge.geometry.resize import KERNELS, Placement, Resampler, inside
+from shardforge.geometry.exact_resize import LIMIT, resize_exactly
+from shardforge.geometry.kernels import KERNELS, Resampler
+from shardforge.geometry.resize import Placement, inside
 
 Values = NDArray[Any]
 
@@ -21,10 +23,10 @@ def cut_out(pixels: Values, placement: Placement) -> Values:
 
 
 def resize_values(values: Values, placement: Placement, resampler: Resampler, fill: float) -> Values:
-    """Resizes with an antialiased kernel in float32 and lays the result on the canvas.
+    """Resizes with an antialiased kernel and lays the result on the canvas.
 
     Args:
-        values: int16, int32 or float32 [H, W] of the placement's source size. Of int32, 24 bits survive.
+        values: int16, int32 or float32 [H, W] of the placement's source size. Of int32 beyond 17 bits, 24 survive.
         fill: value of the canvas around the picture.
 
     Returns:
@@ -34,8 +36,11 @@ def resize_values(values: Values, placement: Placement, resampler: Resampler, fi
     inner_size = (placement.inner_width, placement.inner_height)
     inner = values
     if inner_size != (placement.source_width, placement.source_height):
-        picture = Image.fromarray(values.astype(np.float32, copy=False))
-        inner = np.asarray(picture.resize(inner_size, KERNELS[resampler]))
+        if _is_exact(values):
+            inner = resize_exactly(values, inner_size, resampler)
+        else:
+            picture = Image.fromarray(values.astype(np.float32, copy=False))
+            inner = np.asarray(picture.resize(inner_size, KERNELS[resampler]))
         if values.dtype != np.float32:
             limits = np.iinfo(values.dtype)
             rounded = np.rint(inner)
@@ -45,3 +50,8 @@ def resize_values(values: Values, placement: Placement, resampler: Resampler, fi
     canvas = np.full((placement.height, placement.width), fill, values.dtype)
     canvas[inside(placement)] = inner
     return canvas
+
+
+def _is_exact(values: Values) -> bool:
+    wide = values.dtype != np.int16
+    return values.dtype != np.float32 and not (wide and (values.max() >= LIMIT or values.min() <= -LIMIT))

@@ -10,19 +10,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from shardforge.errors import SampleError, UsageError
+from shardforge.geometry.kernels import KERNELS, Resampler
 from shardforge.shards.catalogue import Reason
 
 ResizeMode = Literal["shortest", "longest", "exact", "pad", "none"]
-Resampler = Literal["lanczos", "bicubic", "bilinear", "box"]
 Scalar = TypeVar("Scalar", bound=np.generic)
-
-KERNELS = {
-    "lanczos": Image.Resampling.LANCZOS,
-    "bicubic": Image.Resampling.BICUBIC,
-    "bilinear": Image.Resampling.BILINEAR,
-    "box": Image.Resampling.BOX,
-}
-"""By the names that recipes use."""
 
 
 @dataclass(frozen=True)

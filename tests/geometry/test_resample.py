@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from shardforge.geometry.kernels import Resampler
 from shardforge.geometry.resample import cut_out, resize_values
-from shardforge.geometry.resize import Placement, Resampler, place
+from shardforge.geometry.resize import Placement, place
 from tests.resampling import KERNELS, weights
 
 
@@ -23,7 +24,8 @@ def test_values_are_those_of_the_kernel_rounded(resampler: Resampler) -> None:
     expected = down @ values.astype(np.float64) @ across.T
     found = resize_values(values, placement, resampler, 0)
     assert found.dtype == np.int16
-    assert np.abs(found - expected).max() <= 0.5 + 1e-3
+    # Half a unit of rounding, and what weights of 17 bits leave out of 4096 units.
+    assert np.abs(found - expected).max() <= 0.5 + 0.03
     whole = resize_values(values.astype(np.float32), placement, resampler, 0)
     assert whole.dtype == np.float32
     assert np.abs(whole - expected).max() <= 2e-3
