@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import math
 import tokenize
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 _HEADER = 10_000
 """Longest header that is read, in bytes; NumPy's own limit."""
+_USUAL = 128
+"""Length of the header that NumPy writes of arrays with a few dimensions."""
 
 
 class BadArray(ValueError):
@@ -28,24 +31,54 @@ def read_npy(payload: memoryview, *, copy: bool = True) -> npt.NDArray[Any]:
     Raises:
         BadArray: it is something else, or not as long as its header says.
     """
-    counted = 12 if payload[6:7].tolist() == [2] else 10
-    length = counted + int.from_bytes(payload[8:counted], "little")
-    shape, fortran, dtype, end = _header(bytes(payload[: min(length, _HEADER + 16)]))
-    count, body = math.prod(shape), payload[end:]
-    if dtype.kind not in "biuf" or any(side < 0 for side in shape):
-        raise BadArray(f"an array of {dtype}, which is no plain number")
-    if count * dtype.itemsize != len(body):
-        raise BadArray(f"{len(body)} bytes for an array of shape {shape} and type {dtype}")
-    array = np.frombuffer(body, dtype, count).reshape(shape, order="F" if fortran else "C")
-    if copy or not array.flags.c_contiguous or not dtype.isnative:
-        return np.array(array, dtype.newbyteorder("="), order="C")
+    layout = _layout(bytes(payload[:_USUAL]))
+    if layout is None:
+        layout = _parsed(bytes(payload[: _HEADER + 16]))
+    if layout.end + layout.bytes != len(payload):
+        found = len(payload) - layout.end
+        raise BadArray(f"{found} bytes for an array of shape {layout.shape} and type {layout.dtype}")
+    try:
+        array = np.ndarray(layout.shape, layout.dtype, payload, layout.end, order=layout.order)
+    except ValueError as error:
+        # Sides that NumPy cannot hold, beside one of 0.
+        raise BadArray(f"no valid array ({error})") from None
+    if copy or not layout.plain:
+        return np.array(array, layout.dtype.newbyteorder("="), order="C")
     return array
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """What the header of an array file says.
+
+    Attributes:
+        end: where the header ends, in bytes.
+        bytes: of the array's content.
+        plain: C order and native byte order.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Literal["C", "F"]
+    end: int
+    bytes: int
+    plain: bool
+
+
 @lru_cache(maxsize=64)
-def _header(start: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, order, type and where the body begins, from the file's first bytes: a dataset's arrays have few kinds of
-    headers, and reading one takes longer than reading a picture."""
+def _layout(start: bytes) -> _Layout | None:
+    """The layout of a file that begins like that, None if its header is longer. A dataset's arrays have few kinds of
+    headers, and reading one takes longer than cropping a picture.
+
+    Raises:
+        BadArray: no file begins like that.
+    """
+    counted = 12 if start[6:7] == b"\x02" else 10
+    complete = counted + int.from_bytes(start[8:counted], "little") <= _USUAL
+    return _parsed(start) if complete or len(start) < _USUAL else None
+
+
+def _parsed(start: bytes) -> _Layout:
     file = io.BytesIO(start)
     try:
         version = np.lib.format.read_magic(file)
@@ -57,4 +90,8 @@ def _header(start: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
         raise
     except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
         raise BadArray(f"no valid array ({str(error).splitlines()[0]})") from None
-    return shape, fortran, dtype, file.tell()
+    if dtype.kind not in "biuf" or any(side < 0 for side in shape):
+        raise BadArray(f"an array of {dtype}, which is no plain number")
+    order: Literal["C", "F"] = "F" if fortran else "C"
+    plain = dtype.isnative and not (fortran and len(shape) > 1)
+    return _Layout(shape, dtype, order, file.tell(), math.prod(shape) * dtype.itemsize, plain)

@@ -98,18 +98,13 @@ class BatchJob:
         if not self._made_singly:
             self._made[row] = {} if rows.places[row] >= 0 else None
             return
-        lent: Image | None = None
-
-        def out(size: tuple[int, int], image: Image) -> Image | None:
-            nonlocal lent
-            if self._collate is None and not self._maker.sample_steps:
-                lent = self._fitting(row, (*size, image.shape[2]), image.dtype)
-            return lent
-
+        # A transform of whole samples may keep what it is given.
+        place = self._view is not None and not self._maker.sample_steps
+        out: Image | None = self._view[row] if place else None
         sample = self._maker.make(rows, row, self._made_singly, out)
         if sample is not None and self._collate is None:
             image = sample.get("image")
-            if image is not None and image is lent:
+            if image is not None and image is out:
                 self._placed[row] = True
             elif isinstance(image, np.ndarray) and image.ndim == 3:
                 slot = self._fitting(row, image.shape, image.dtype)

@@ -67,6 +67,8 @@ def generator_at(seed: int, epoch: int, place: int) -> np.random.Generator:
 class _Reduction:
     """Answers a decoder that asks for the scale, and remembers the size that the picture has in full."""
 
+    __slots__ = ("_first", "_numbers", "full")
+
     def __init__(self, first: Transform, numbers: Numbers) -> None:
         self.full: tuple[int, int] | None = None
         self._first, self._numbers = first, numbers
@@ -122,21 +124,22 @@ class ImagePipeline:
         decode: Decode,
         numbers: Numbers,
         generator: Callable[[], np.random.Generator],
-        out: Callable[[tuple[int, int], Image], Image | None],
+        out: Image | None = None,
     ) -> Any:
         """One image through all steps.
 
         Args:
             numbers: float64 [draws], of :meth:`numbers`.
             generator: makes the generator of this place; asked only if a step takes one.
-            out: given :attr:`size` and the decoded picture, where the result belongs; see :meth:`Transform.apply`.
+            out: where the result belongs if it has the same shape and type; see :meth:`Transform.apply`.
         """
         reduction = _Reduction(self._fused[0], numbers[self._parts[0]]) if self._fused else None
         image = decode(reduction, bool(self._others) and not self._fused)
         full = None if reduction is None else reduction.full
-        slot = None if self.size is None else out(self.size, image)
+        if out is not None and not (self.size == out.shape[:2] and image.shape[2:] == out.shape[2:] and image.dtype == out.dtype):
+            out = None
         for step, part in zip(self._fused, self._parts, strict=True):
-            image = step.apply(image, numbers[part], full, slot)
+            image = step.apply(image, numbers[part], full, out)
             full = None
         if self._fused and self._others and not image.flags.writeable:
             image = image.copy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +24,6 @@ from shardforge.stream.tally import ErrorTally
 
 OnError = Literal["raise", "mask"]
 Sample = dict[str, Any]
-Out = Callable[[tuple[int, int], Image], Image | None]
 
 _EXAMPLE = 2**62
 """The place of the sample that missing rows are modelled on: none that an epoch has."""
@@ -85,7 +85,7 @@ class SampleMaker:
         self._pipeline = ImagePipeline(image_steps, seed)
         self._seed, self._on_error, self._tally, self._key = seed, on_error, tally, key
 
-    @property
+    @cached_property
     def uses_globals(self) -> bool:
         """Whether a transform may draw from the global generators of Python, NumPy or torch."""
         return self._pipeline.uses_globals or not all(step.generator for step in self.sample_steps)
@@ -96,11 +96,11 @@ class SampleMaker:
         columns = {name: field.gather(real) for name, field in self.fields.items()}
         return Rows(ids, places, epoch, columns, self._pipeline.numbers(epoch, places))
 
-    def make(self, rows: Rows, row: int, names: Sequence[str], out: Out | None = None) -> Sample | None:
+    def make(self, rows: Rows, row: int, names: Sequence[str], out: Image | None = None) -> Sample | None:
         """One sample with the fields ``names``, or None where it is missing or bad.
 
         Args:
-            out: tells where the image belongs; see :meth:`ImagePipeline.run`.
+            out: where the image belongs; see :meth:`ImagePipeline.run`.
 
         Raises:
             DamagedError, StorageError: the sample cannot be read (``on_error="raise"``).
@@ -109,7 +109,7 @@ class SampleMaker:
         if place < 0:
             return None
         try:
-            return self._made(rows, row, place, names, out or _nowhere)
+            return self._made(rows, row, place, names, out)
         except Exception as problem:
             if not isinstance(problem, _Unreadable):
                 key = self._key(int(rows.ids[row]))
@@ -121,7 +121,7 @@ class SampleMaker:
             self._tally.add(0 if worker is None else worker.id, problem.error.what, problem.error)
             return None
 
-    def _made(self, rows: Rows, row: int, place: int, names: Sequence[str], out: Out) -> Sample:
+    def _made(self, rows: Rows, row: int, place: int, names: Sequence[str], out: Image | None = None) -> Sample:
         # In the training process itself the global generators belong to the trainer.
         if self.uses_globals and get_worker_info() is not None:
             self._seed_globals(place, rows.epoch)
@@ -141,7 +141,8 @@ class SampleMaker:
             sample = step(sample, generator)
             if not isinstance(sample, Mapping):
                 raise UsageError(f"transform_sample returned {type(sample).__name__}, not the sample's mapping")
-        return dict(sample)
+            sample = dict(sample)
+        return sample
 
     def _seed_globals(self, place: int, epoch: int) -> None:
         word = int(words(key_of("globals", self._seed, epoch), np.array([place], np.uint64))[0])
@@ -161,7 +162,7 @@ class SampleMaker:
         for number in ids[np.concatenate([np.zeros(1, np.int64), spread.astype(np.int64)])].tolist():
             try:
                 rows = self.gather(np.array([number]), np.array([_EXAMPLE]), 0)
-                example = self._made(rows, 0, _EXAMPLE, tuple(self.fields), _nowhere)
+                example = self._made(rows, 0, _EXAMPLE, tuple(self.fields))
             except _Unreadable as problem:
                 error = error or problem.error
                 continue
@@ -186,6 +187,8 @@ class _Unreadable(Exception):
 class _Decoder:
     """Decodes one image for :meth:`ImagePipeline.run`."""
 
+    __slots__ = ("_extent", "_field", "_number", "_writable")
+
     def __init__(self, field: Member, number: int, extent: tuple[int, int, int], writable: bool) -> None:
         self._field, self._number, self._extent, self._writable = field, number, extent, writable
 
@@ -199,6 +202,8 @@ class _Decoder:
 class _Once:
     """The generator of one place, made when first asked for."""
 
+    __slots__ = ("_key", "_made")
+
     def __init__(self, seed: int, epoch: int, place: int) -> None:
         self._key = seed, epoch, place
         self._made: np.random.Generator | None = None
@@ -207,7 +212,3 @@ class _Once:
         if self._made is None:
             self._made = generator_at(*self._key)
         return self._made
-
-
-def _nowhere(size: tuple[int, int], image: Image) -> None:
-    return None

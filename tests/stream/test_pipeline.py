@@ -30,7 +30,7 @@ def run(steps: list, payload: bytes, numbers: np.ndarray) -> tuple[np.ndarray, l
         return image
 
     pipeline = ImagePipeline(steps_of(steps), 0)
-    return pipeline.run(decode, numbers, lambda: generator_at(0, 0, 0), lambda size, image: None), sizes
+    return pipeline.run(decode, numbers, lambda: generator_at(0, 0, 0)), sizes
 
 
 @pytest.fixture(scope="module")

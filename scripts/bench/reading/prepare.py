@@ -20,7 +20,7 @@ from scripts.bench.reading.contestants import Contender
 from scripts.bench.reading.work import SQUARE
 from scripts.bench.work import sources
 
-ARRAYS = 2000
+ARRAYS = 4000
 """Pictures that are also stored as arrays, at most."""
 SMALL = 1024
 """Pictures of the set on which memory is watched."""
