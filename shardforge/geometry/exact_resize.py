@@ -95,11 +95,11 @@ def _weights(number: int, inputs: int, results: int, resampler: Resampler) -> tu
 
 
 def _box(x: NDArray[Any]) -> NDArray[Any]:
-    return ((x > -0.5) & (x <= 0.5)).astype(np.float64)
+    return np.asarray((x > -0.5) & (x <= 0.5), np.float64)
 
 
 def _bilinear(x: NDArray[Any]) -> NDArray[Any]:
-    return np.maximum(1 - np.abs(x), 0)
+    return np.where(np.abs(x) < 1, 1 - np.abs(x), 0.0)
 
 
 def _bicubic(x: NDArray[Any]) -> NDArray[Any]:

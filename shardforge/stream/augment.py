@@ -77,6 +77,7 @@ class RandomResizedCrop(Transform):
         self._size, self.scale, self.ratio = _square(size), scale, ratio
         if not 0 < scale[0] <= scale[1] <= 1 or not 0 < ratio[0] <= ratio[1]:
             raise UsageError(f"RandomResizedCrop with scale={scale} and ratio={ratio}: ranges of positive numbers")
+        self._logarithms = math.log(ratio[0]), math.log(ratio[1])
 
     def apply(self, image: Image, numbers: Numbers, full: Shape | None = None, out: Image | None = None) -> Image:
         height, width = image.shape[:2]
@@ -101,10 +102,11 @@ class RandomResizedCrop(Transform):
 
     def box(self, height: int, width: int, numbers: Numbers) -> tuple[int, int, int, int]:
         """The crop from a picture: top, left, height, width."""
-        low, high = math.log(self.ratio[0]), math.log(self.ratio[1])
+        least, most = self.scale
+        low, high = self._logarithms
         for first in range(0, self.draws, 4):
             share, skew, down, right = numbers[first : first + 4].tolist()
-            area = height * width * (self.scale[0] + (self.scale[1] - self.scale[0]) * share)
+            area = height * width * (least + (most - least) * share)
             ratio = math.exp(low + (high - low) * skew)
             w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < w <= width and 0 < h <= height:

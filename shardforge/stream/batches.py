@@ -85,7 +85,7 @@ class BatchJob:
         with self._lock:
             if self._rows is None:
                 self._rows = self._maker.gather(*self._locate(), self._epoch)
-        for row in range(first, end):
+        for row in self._make_straight(self._rows, first, end):
             self._make_row(self._rows, row)
         with self._lock:
             self._left -= end - first
@@ -94,13 +94,31 @@ class BatchJob:
             self._content = self._together(self._rows)
             self._rows, self._made = None, []
 
+    def _make_straight(self, rows: Rows, first: int, end: int) -> Sequence[int]:
+        """Makes rows that need no more than an image in the batch's memory; returns those that are left."""
+        field = self._maker.straight
+        if field is None or self._collate is not None or self._made_singly != ("image",):
+            return range(first, end)
+        if self._view is None:
+            # The first row shows what the memory is for.
+            self._make_row(rows, first)
+            first += 1
+        view = self._view
+        if view is None:
+            return range(first, end)
+        wanted = (np.flatnonzero(rows.places[first:end] >= 0) + first).tolist()
+        left = self._maker.make_straight(field, rows, view, wanted)
+        for row in set(wanted).difference(left):
+            self._made[row], self._placed[row] = {"image": view[row]}, True
+        return left
+
     def _make_row(self, rows: Rows, row: int) -> None:
         if not self._made_singly:
             self._made[row] = {} if rows.places[row] >= 0 else None
             return
         # A transform of whole samples may keep what it is given.
-        place = self._view is not None and not self._maker.sample_steps
-        out: Image | None = self._view[row] if place else None
+        view = None if self._maker.sample_steps else self._view
+        out = None if view is None else view[row]
         sample = self._maker.make(rows, row, self._made_singly, out)
         if sample is not None and self._collate is None:
             image = sample.get("image")

@@ -18,6 +18,8 @@ from shardforge.shards.npy import BadArray, read_npy
 Array = npt.NDArray[Any]
 Reduce = Callable[[int, int], int]
 """Height and width of a JPEG → by which of 1, 2, 4 and 8 it may be reduced."""
+ImageDecoder = Callable[[memoryview, Reduce | None, bool], Array]
+"""Payload, ``reduce`` and ``copy``, as :func:`decode` has them → image."""
 
 MAX_PIXELS = 2**28
 """Width × height of one picture: what a WebP can have at most."""
@@ -91,6 +93,19 @@ def decode(
     return number
 
 
+def image_decoder(field: str, channels: int, depth: int) -> ImageDecoder:
+    """:func:`decode` for the images of one field, strictly.
+
+    Training asks for thousands of them a second: of what kind they are is found out once.
+    """
+    form = field.rpartition(".")[2]
+    if form == "jpg":
+        return lambda payload, reduce, copy: _jpeg(payload, channels, True, reduce)
+    if form == "npy":
+        return lambda payload, reduce, copy: _array_image(payload, channels, copy)
+    return lambda payload, reduce, copy: _raster_image(payload, form, channels, depth)
+
+
 def picture_format(payload: memoryview) -> str | None:
     """``jpg``, ``png`` or ``webp``, by how the bytes begin; None for anything else."""
     start = bytes(payload[:12])
@@ -107,11 +122,22 @@ def _image(
     if form == "jpg":
         return _jpeg(payload, channels, strict, reduce)
     if form == "npy":
-        array = _array(payload, copy)
-        image = array[..., None] if array.ndim == 2 else array
-        if image.ndim != 3 or image.shape[2] != channels:
-            raise Undecodable(f"an array of shape {array.shape} where [H, W, {channels}] belongs")
-        return image
+        return _array_image(payload, channels, copy)
+    return _raster_image(payload, form, channels, depth)
+
+
+def _array_image(payload: memoryview, channels: int, copy: bool) -> Array:
+    try:
+        array = read_npy(payload, copy=copy)
+    except BadArray as error:
+        raise Undecodable(str(error)) from None
+    image = array[..., None] if array.ndim == 2 else array
+    if image.ndim != 3 or image.shape[2] != channels:
+        raise Undecodable(f"an array of shape {array.shape} where [H, W, {channels}] belongs")
+    return image
+
+
+def _raster_image(payload: memoryview, form: str, channels: int, depth: int) -> Array:
     how = cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE
     image = _raster(payload, form, how | cv2.IMREAD_ANYDEPTH if depth == 16 else how)
     if depth == 16 and image.dtype != np.uint16:

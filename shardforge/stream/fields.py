@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shardforge.errors import DamagedError, UsageError
+from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.shards.index import Ids
 from shardforge.shards.manifest import FieldInfo
-from shardforge.stream.decode import Reduce
+from shardforge.stream.decode import ImageDecoder, Reduce, Undecodable, image_decoder
 from shardforge.stream.reader import Split
 
 VALID = "valid"
@@ -57,6 +57,25 @@ class Member:
 
     def __init__(self, split: Split, name: str, info: FieldInfo) -> None:
         self._split, self._name, self._info = split, name, info
+        self._decode = self._decoder()
+
+    def __getstate__(self) -> tuple[Split, str, FieldInfo]:
+        return self._split, self._name, self._info
+
+    def __setstate__(self, state: tuple[Split, str, FieldInfo]) -> None:
+        self._split, self._name, self._info = state
+        self._decode = self._decoder()
+
+    def _decoder(self) -> ImageDecoder | None:
+        if self._info.kind != "image":
+            return None
+        manifest = self._split.manifest
+        return image_decoder(self._name, manifest.channels, manifest.depth)
+
+    @property
+    def reducible(self) -> bool:
+        """Whether it may be decoded at a reduced scale."""
+        return self._info.kind == "picture" or self._name.endswith(".jpg") or self._name == "jpg"
 
     def gather(self, ids: Ids) -> Sequence[tuple[int, int, int]]:
         extents = self._split.index.extents(self._name, ids)
@@ -69,6 +88,12 @@ class Member:
         self, number: int, gathered: tuple[int, int, int], reduce: Reduce | None = None, copy: bool = True
     ) -> Any:
         """:meth:`value`, an image perhaps at a reduced scale or as a read-only view; see :func:`decode`."""
+        if self._decode is not None:
+            try:
+                return self._decode(self._split.files.view(*gathered), reduce, copy)
+            except (DamagedError, StorageError, Undecodable):
+                # What follows takes more time, and tells what is wrong with which sample.
+                pass
         if gathered[2] < 0 and self._info.optional:
             if self._info.kind in ("text", "json"):
                 return "" if self._info.kind == "text" else None

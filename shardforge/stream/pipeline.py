@@ -7,7 +7,7 @@ may take a ``generator``, which depends on (seed, epoch, place). Either way the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -119,6 +119,41 @@ class ImagePipeline:
                 columns.append(uniforms(key_of("augment", self._seed, epoch, position), counters))
         return np.concatenate(columns, axis=1)
 
+    @property
+    def straight(self) -> bool:
+        """Whether all steps are built in, and there are any: :meth:`run_straight` can take them."""
+        return bool(self._fused) and not self._others
+
+    def run_straight(
+        self, decode: Callable[[int], Image], numbers: Numbers, outs: Image, rows: Iterable[int]
+    ) -> list[int]:
+        """Many images through all steps, each decoded in full, with little of Python between the calls that leave it:
+        that is when other threads have to wait, and to be woken takes them longer still.
+
+        Args:
+            decode: decodes the picture of a row.
+            numbers: float64 [n, draws], of :meth:`numbers`.
+            outs: [n, H, W, C], where the results belong.
+            rows: which.
+
+        Returns:
+            Rows that are not there now: of another shape or type, or anything is wrong, which :meth:`run` will tell.
+        """
+        steps = [(step.apply, part) for step, part in zip(self._fused, self._parts, strict=True)]
+        channels, dtype, left = outs.shape[3], outs.dtype, []
+        for row in rows:
+            out = outs[row]
+            try:
+                image, drawn = decode(row), numbers[row]
+                if image.shape[2] == channels and image.dtype == dtype:
+                    for apply, part in steps:
+                        image = apply(image, drawn[part], None, out)
+            except Exception:
+                image = None
+            if image is not out:
+                left.append(row)
+        return left
+
     def run(
         self,
         decode: Decode,
@@ -136,7 +171,9 @@ class ImagePipeline:
         reduction = _Reduction(self._fused[0], numbers[self._parts[0]]) if self._fused else None
         image = decode(reduction, bool(self._others) and not self._fused)
         full = None if reduction is None else reduction.full
-        if out is not None and not (self.size == out.shape[:2] and image.shape[2:] == out.shape[2:] and image.dtype == out.dtype):
+        if out is not None and not (
+            self.size == out.shape[:2] and image.shape[2:] == out.shape[2:] and image.dtype == out.dtype
+        ):
             out = None
         for step, part in zip(self._fused, self._parts, strict=True):
             image = step.apply(image, numbers[part], full, out)

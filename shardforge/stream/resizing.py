@@ -11,9 +11,8 @@ import numpy.typing as npt
 Image = npt.NDArray[Any]
 
 LINEAR_SHRINK = 1.4
-"""Up to this shrinkage pixels are sampled linearly as they are: on two photographs that is as far from Lanczos as the
-antialiased linear kernel of Pillow and torchvision, an RMS difference of 3.1 and 3.4 levels; at 1.7 it is 4.2 and 3.4.
-"""
+"""Up to this shrinkage pixels are sampled linearly as they are: on two photographs that is as near to Lanczos as the
+antialiased linear kernel of Pillow and torchvision is, 3.1 and 3.4 levels RMS; at 1.7 these are 4.2 and 3.4."""
 SMOOTH_SHRINK = 2.0
 """Up to this one they are smoothed before: an RMS difference of 0.5 … 1.6 levels from that kernel, where averaging
 areas differs by 1.2 … 3.2, in 0.3 of the time of that."""
@@ -29,18 +28,18 @@ def resize(image: Image, height: int, width: int, out: Image | None = None) -> I
     Returns:
         ``out``, or an array that may be ``image`` itself.
     """
-    if out is not None and np.may_share_memory(image, out):
+    if out is not None and image.flags.writeable and np.may_share_memory(image, out):
         image = image.copy()
-    shrink = image.shape[0] / height, image.shape[1] / width
-    if max(shrink) > SMOOTH_SHRINK:
+    down, across = image.shape[0] / height, image.shape[1] / width
+    if down > SMOOTH_SHRINK or across > SMOOTH_SHRINK:
         inner = min(height, image.shape[0]), min(width, image.shape[1])
         last = inner == (height, width)
         image = _resized(image, *inner, cv2.INTER_AREA, out if last else None)
         if last:
             return image
-    elif max(shrink) > LINEAR_SHRINK:
-        image = _smoothed(image, *shrink)
-    if image.shape[:2] != (height, width):
+    elif down > LINEAR_SHRINK or across > LINEAR_SHRINK:
+        image = _smoothed(image, down, across)
+    if down != 1 or across != 1:
         return _resized(image, height, width, cv2.INTER_LINEAR, out)
     if out is None:
         return np.ascontiguousarray(image)
@@ -49,16 +48,14 @@ def resize(image: Image, height: int, width: int, out: Image | None = None) -> I
 
 
 def _smoothed(image: Image, down: float, across: float) -> Image:
-    """Averages neighbours so that the linear kernel behind comes out as wide as one that is stretched by the shrinkage.
+    """Averages neighbours so that, with the linear kernel behind, it is as wide as one stretched by the shrinkage.
 
     Variances of kernels add up: that of [a, 1 - 2a, a] is 2a, of the linear kernel 1/6, of one that is stretched by s
     s² / 6.
     """
-    taps = []
-    for shrink in (across, down):
-        a = (max(1.0, shrink) ** 2 - 1) / 12
-        taps.append(np.array([a, 1 - 2 * a, a], np.float32))
-    smooth = cv2.sepFilter2D(image, -1, *taps, borderType=cv2.BORDER_REPLICATE)
+    a, b = ((max(1.0, shrink) ** 2 - 1) / 12 for shrink in (across, down))
+    rows, columns = np.array([[a, 1 - 2 * a, a], [b, 1 - 2 * b, b]], np.float32)
+    smooth = cv2.sepFilter2D(image, -1, rows, columns, borderType=cv2.BORDER_REPLICATE)
     return np.asarray(smooth, image.dtype).reshape(image.shape)
 
 

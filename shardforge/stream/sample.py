@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -95,6 +95,21 @@ class SampleMaker:
         real = np.maximum(ids, 0)
         columns = {name: field.gather(real) for name, field in self.fields.items()}
         return Rows(ids, places, epoch, columns, self._pipeline.numbers(epoch, places))
+
+    @cached_property
+    def straight(self) -> Member | None:
+        """The image's field if :meth:`make_straight` can make it: not JPEGs, which may be reduced."""
+        field = self.fields.get("image")
+        if isinstance(field, Member) and not field.reducible and self._pipeline.straight and not self.sample_steps:
+            return field
+        return None
+
+    def make_straight(self, field: Member, rows: Rows, outs: Image, wanted: Iterable[int]) -> list[int]:
+        """The images ``field`` of the rows ``wanted``; see :meth:`ImagePipeline.run_straight`."""
+        decoded, ids, extents = field.decoded, rows.ids, rows.columns["image"]
+        return self._pipeline.run_straight(
+            lambda row: decoded(ids[row], extents[row], None, False), rows.numbers, outs, wanted
+        )
 
     def make(self, rows: Rows, row: int, names: Sequence[str], out: Image | None = None) -> Sample | None:
         """One sample with the fields ``names``, or None where it is missing or bad.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 from shardforge.machine import inspect_machine
 from shardforge.stream.batches import BatchJob, Content
@@ -37,6 +37,9 @@ def in_order(
             job = None
             if not waiting:
                 return
+            # Waiting for one after the other would wake this thread as often, and each time it takes the interpreter
+            # away from those at work.
+            wait(waiting[0][1], return_when=FIRST_EXCEPTION)
             for part in waiting[0][1]:
                 part.result()
             yield waiting.popleft()[0].content

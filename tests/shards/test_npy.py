@@ -38,7 +38,9 @@ def test_what_is_saved_is_read(
     data: Any, kind: str, shape: tuple[int, ...], version: tuple[int, int], fortran: bool
 ) -> None:
     count = int(np.prod(shape)) * np.dtype(kind).itemsize
-    content = data.draw(st.binary(min_size=count, max_size=count)) if count < 64 else bytes(i % 2 for i in range(count))
+    content = (
+        data.draw(st.binary(min_size=count, max_size=count)) if count < 64 else bytes(i % 2 for i in range(count))
+    )
     if kind == "|b1":
         content = bytes(value & 1 for value in content)
     array = np.frombuffer(content, kind).reshape(shape, order="F" if fortran else "C")
