@@ -125,33 +125,48 @@ class ImagePipeline:
         return bool(self._fused) and not self._others
 
     def run_straight(
-        self, decode: Callable[[int], Image], numbers: Numbers, outs: Image, rows: Iterable[int]
+        self,
+        decode: Callable[[int, Reduce | None], Image],
+        numbers: Numbers,
+        outs: Image,
+        rows: Iterable[int],
+        *,
+        reducible: bool,
     ) -> list[int]:
-        """Many images through all steps, each decoded in full, with little of Python between the calls that leave it:
-        that is when other threads have to wait, and to be woken takes them longer still.
+        """Many images through all steps, with little of Python between the calls that leave it: that is when other
+        threads have to wait, and to be woken takes them longer still.
 
         Args:
-            decode: decodes the picture of a row.
+            decode: decodes the picture of a row, reduced as the second argument says.
             numbers: float64 [n, draws], of :meth:`numbers`.
             outs: [n, H, W, C], where the results belong.
             rows: which.
+            reducible: whether pictures can be decoded at a reduced scale.
 
         Returns:
             Rows that are not there now: of another shape or type, or anything is wrong, which :meth:`run` will tell.
         """
         steps = [(step.apply, part) for step, part in zip(self._fused, self._parts, strict=True)]
-        channels, dtype, left = outs.shape[3], outs.dtype, []
+        first, part_of_first = self._fused[0], self._parts[0]
+        shape, dtype, left = outs.shape[1:], outs.dtype, []
         for row in rows:
-            out = outs[row]
+            out, drawn = outs[row], numbers[row]
             try:
-                image, drawn = decode(row), numbers[row]
-                if image.shape[2] == channels and image.dtype == dtype:
-                    for apply, part in steps:
-                        image = apply(image, drawn[part], None, out)
+                reduction = _Reduction(first, drawn[part_of_first]) if reducible else None
+                image = decode(row, reduction)
+                full = None if reduction is None else reduction.full
+                alike = image.shape[2] == shape[2] and image.dtype == dtype
+                for apply, part in steps:
+                    image = apply(image, drawn[part], full, out if alike else None)
+                    full = None
             except Exception:
-                image = None
-            if image is not out:
                 left.append(row)
+                continue
+            if image is not out:
+                if image.shape == shape and image.dtype == dtype:
+                    np.copyto(out, image)
+                else:
+                    left.append(row)
         return left
 
     def run(

@@ -98,17 +98,20 @@ class SampleMaker:
 
     @cached_property
     def straight(self) -> Member | None:
-        """The image's field if :meth:`make_straight` can make it: not JPEGs, which may be reduced."""
+        """The image's field if :meth:`make_straight` can make it."""
         field = self.fields.get("image")
-        if isinstance(field, Member) and not field.reducible and self._pipeline.straight and not self.sample_steps:
-            return field
-        return None
+        straight = self._pipeline.straight and not self.sample_steps
+        return field if straight and isinstance(field, Member) else None
 
     def make_straight(self, field: Member, rows: Rows, outs: Image, wanted: Iterable[int]) -> list[int]:
         """The images ``field`` of the rows ``wanted``; see :meth:`ImagePipeline.run_straight`."""
         decoded, ids, extents = field.decoded, rows.ids, rows.columns["image"]
         return self._pipeline.run_straight(
-            lambda row: decoded(ids[row], extents[row], None, False), rows.numbers, outs, wanted
+            lambda row, reduce: decoded(ids[row], extents[row], reduce, False),
+            rows.numbers,
+            outs,
+            wanted,
+            reducible=field.reducible,
         )
 
     def make(self, rows: Rows, row: int, names: Sequence[str], out: Image | None = None) -> Sample | None:

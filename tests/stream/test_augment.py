@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from shardforge.errors import UsageError
 from shardforge.stream.pipeline import generator_at
@@ -96,3 +98,37 @@ def test_the_middle_is_cropped_or_surrounded_by_zeros() -> None:
 def test_senseless_settings_are_refused(make: object) -> None:
     with pytest.raises(UsageError):
         make()  # type: ignore[operator]
+
+
+def _textured(height: int, width: int, channels: int) -> np.ndarray:
+    """Detail down to a few pixels, as of a photograph."""
+    noise = np.random.default_rng(4).normal(0, 60, (height, width, channels))
+    kernel = np.array([1, 2, 1]) / 4
+    for axis in (0, 1):
+        noise = np.apply_along_axis(lambda line: np.convolve(line, kernel, "same"), axis, noise)
+    return (noise * 2 + 128).clip(0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("across", "down"), [(1.45, 1.1), (1.5, 1.5), (1.7, 1.0), (1.0, 1.8), (2.0, 2.0)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_between_is_as_the_antialiased_linear_kernel(across: float, down: float, channels: int) -> None:
+    image = _textured(240, 300, channels)
+    height, width = round(240 / down), round(300 / across)
+    squeezed = image if channels == 3 else image[:, :, 0]
+    pillow = np.asarray(Image.fromarray(squeezed).resize((width, height), Image.Resampling.BILINEAR), float)
+    sampled = cv2.resize(squeezed, (width, height), interpolation=cv2.INTER_LINEAR)
+
+    def difference(found: np.ndarray) -> float:
+        return float(np.sqrt(((found.reshape(pillow.shape) - pillow) ** 2).mean()))
+
+    assert difference(resize(image, height, width)) < 0.6 * difference(sampled)
+    out = np.zeros((height, width, channels), np.uint8)
+    assert resize(image, height, width, out) is out
+    assert np.array_equal(out, resize(image, height, width))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float32])
+@pytest.mark.parametrize("size", [(30, 40), (20, 20), (15, 70), (5, 5)])
+def test_what_is_flat_stays_so(dtype: type, size: tuple[int, int]) -> None:
+    flat = np.full((30, 40, 3), 201, dtype)
+    assert np.array_equal(resize(flat, *size), np.full((*size, 3), 201, dtype))

@@ -1,0 +1,112 @@
+"""Batches are made the short way or the careful one, with the same result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import shardforge
+from shardforge import DamagedError, ShardDataset, ShardLoader
+from shardforge.shards import layout
+from shardforge.stream.batches import BatchJob
+from shardforge.transforms import CenterCrop, Pad, RandomHorizontalFlip, RandomResizedCrop, Resize
+from tests.datasets import make_dataset, picture
+
+STEPS: dict[str, list[Any]] = {
+    "crop and flip": [RandomResizedCrop(24), RandomHorizontalFlip()],
+    "resize in two steps": [Resize(40), CenterCrop(24), RandomHorizontalFlip(1)],
+    "into the batch twice": [Resize((24, 24)), RandomHorizontalFlip(1), RandomResizedCrop(24), Pad(30, 7)],
+    "nothing to do": [Pad(90)],
+}
+
+
+def _careful_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows that are made the careful way from now on."""
+    rows: list[int] = []
+    inner = BatchJob._make_row
+
+    def counted(job: BatchJob, content: Any, row: int) -> None:
+        rows.append(row)
+        inner(job, content, row)
+
+    monkeypatch.setattr(BatchJob, "_make_row", counted)
+    return rows
+
+
+@pytest.mark.parametrize("form", ["npy", "png", "jpg"])
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_both_ways_give_the_same(
+    form: str, steps: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_dataset(tmp_path, {"train": [40]}, format=form, pixels=lambda number: picture(number, (90, 80)))
+    singly = {
+        sample["key"]: sample["image"] for sample in ShardDataset(tmp_path, transform=steps, fields=("image", "key"))
+    }
+    careful = _careful_rows(monkeypatch)
+    found = 0
+    for batch in ShardDataset(tmp_path, batch_size=10, transform=steps, fields=("image", "key")):
+        assert all(torch.equal(image, singly[key]) for image, key in zip(batch["image"], batch["key"], strict=True))
+        found += len(batch["key"])
+    assert found == 40
+    # The first row of each batch shows how large the memory has to be.
+    assert careful == [0] * 4
+
+
+@pytest.mark.parametrize("form", ["npy", "jpg"])
+def test_rows_of_another_kind_or_none_are_made_the_careful_way(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_dataset(tmp_path, {"train": [30]}, format=form, pixels=lambda number: picture(number, (90, 80)))
+    _spoil(tmp_path, [3, 17, 18])
+    steps = [RandomResizedCrop(24), RandomHorizontalFlip()]
+    how: dict[str, Any] = {"transform": steps, "fields": ("image", "key"), "on_error": "mask", "shuffle": False}
+    singly = {sample["key"]: sample["image"] for sample in ShardDataset(tmp_path, **how) if sample["valid"]}
+    assert len(singly) == 27
+    careful = _careful_rows(monkeypatch)
+    with ShardLoader(tmp_path, batch_size=16, tail="mask", threads=1, **how) as loader:
+        batches = list(loader)
+    missing = [row for batch in batches for row in range(16) if not batch["valid"][row]]
+    assert missing == [3, 1, 2, 14, 15]
+    assert careful == [0, 3, 0, 1, 2]
+    for batch in batches:
+        for row in range(16):
+            key = batch["key"][row]
+            expected = singly[key] if batch["valid"][row] else torch.zeros(24, 24, 3, dtype=torch.uint8)
+            assert torch.equal(batch["image"][row], expected)
+
+
+def test_what_is_wrong_is_told_with_the_sample(tmp_path: Path) -> None:
+    make_dataset(tmp_path, {"train": [8]}, format="npy")
+    _spoil(tmp_path, [5])
+    loader = ShardLoader(tmp_path, batch_size=8, transform=[Resize((24, 24))], shuffle=False, threads=1)
+    with loader, pytest.raises(DamagedError, match="sample 000000005, field npy"):
+        next(iter(loader))
+    with (
+        ShardLoader(tmp_path, batch_size=4, transform=[Resize((48, 48)), Pad(30)], shuffle=False, threads=1) as small,
+        pytest.raises(Exception, match=r"Pad\(\(30, 30\)\) of an image of 48 × 48"),
+    ):
+        next(iter(small))
+
+
+def test_pictures_of_one_shape_each(tmp_path: Path) -> None:
+    """A batch of images of several shapes cannot be stacked, whichever of them come first."""
+    make_dataset(
+        tmp_path, {"train": [8]}, format="npy", pixels=lambda number: picture(number, (20 + number // 7, 30))
+    )
+    loader = ShardLoader(tmp_path, batch_size=8, transform=[RandomHorizontalFlip()], shuffle=False, threads=1)
+    with loader, pytest.raises(Exception, match="21"):
+        next(iter(loader))
+
+
+def _spoil(root: Path, numbers: list[int]) -> None:
+    """Overwrites the beginnings of some images of the split ``train``, which has one shard."""
+    dataset = shardforge.open(root)
+    offsets = dataset.splits["train"].index.extents(dataset.manifest.image_field, np.array(numbers)).offset
+    with open(layout.tar_path(root, "train-000000"), "r+b") as tar:
+        for offset in offsets.tolist():
+            tar.seek(offset)
+            tar.write(b"Z" * 40)
