@@ -6,7 +6,9 @@ import errno
 import hashlib
 import shutil
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from shardforge.indexing.rows import keys, shard_rows
 from shardforge.indexing.shape import Shape, find_shape
 from shardforge.indexing.survey import Survey, read_survey, survey
 from shardforge.indexing.tars import FoundTar, find_tars
+from shardforge.machine import inspect_machine
 from shardforge.shards import index as split_index
 from shardforge.shards import layout, metadata
 from shardforge.shards.catalogue import Status
@@ -34,6 +37,8 @@ from shardforge.storage import FolderLock, explain, sync_file, write_durably
 from shardforge.text import plain
 
 _LIMITS = Limits()
+_MOST_AT_A_TIME = 8
+"""Tars that are read at the same time; what is not hashing is done by one thread at a time."""
 
 
 def index(
@@ -120,7 +125,7 @@ class _Run:
         work.mkdir(exist_ok=True)
         label = None if self.recipe["label"] == "none" else self.recipe["label"]
         label = "cls" if label == "auto" else label
-        surveys = [self._survey(tar, label) for tar in self.tars]
+        surveys = self._surveys(label)
         shape = find_shape(surveys, image=self.recipe["image"], label=label, class_names=self.recipe["classes"])
         prefixed, notes = _prefixed(self.tars, surveys)
         if shape.turned:
@@ -148,7 +153,17 @@ class _Run:
         shutil.rmtree(work, ignore_errors=True)
         return report_of("indexed", self.out, manifest, surveys, (*self.notes, *notes), shape, self.tars)
 
-    def _survey(self, tar: FoundTar, label: str | None) -> Survey:
+    def _surveys(self, label: str | None) -> list[Survey]:
+        """Looks at all tars, several at a time: hashing, which takes most of it, leaves the interpreter to others."""
+        pool, over = ThreadPoolExecutor(min(inspect_machine().cpus, _MOST_AT_A_TIME)), threading.Event()
+        try:
+            return list(pool.map(lambda tar: self._survey(tar, label, over), self.tars))
+        finally:
+            # After an interruption nobody waits for the ends of large tars.
+            over.set()
+            pool.shutdown(cancel_futures=True)
+
+    def _survey(self, tar: FoundTar, label: str | None, over: threading.Event) -> Survey:
         """Looks at a tar, or takes what an interrupted run has seen of it."""
         state = f"{tar.name}\0{tar.size}\0{tar.mtime_ns}\0{label}"
         path = self.out / WORK / f"{hashlib.blake2b(state.encode(), digest_size=12).hexdigest()}.arrow"
@@ -157,7 +172,7 @@ class _Run:
         except (OSError, pa.ArrowException, ValueError, KeyError):
             if not self.quiet:
                 print(f"reading {plain(tar.name)}.tar", file=sys.stderr, flush=True)
-            return survey(tar.path, path, label, _LIMITS)
+            return survey(tar.path, path, label, _LIMITS, over)
 
     def _write_split(
         self, name: str, surveys: Sequence[Survey], shape: Shape, prefixed: bool

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import string
+import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,15 +56,17 @@ class Survey:
             yield from pa.ipc.open_file(file).read_all().to_pylist()
 
 
-def survey(tar: Path, target: Path, label: str | None, limits: Limits) -> Survey:
+def survey(tar: Path, target: Path, label: str | None, limits: Limits, over: threading.Event) -> Survey:
     """Reads a tar from front to back.
 
     Args:
         target: the arrow file to write.
         label: ``cls``, ``json:NAME``, or None: where a sample's label is.
+        over: set when nobody wants the result any more.
 
     Raises:
         OSError: the tar cannot be read, or the file not be written.
+        CancelledError: ``over`` was set.
     """
     field, _, entry = (label or "").partition(":")
     labels: dict[str, str | None] = {}
@@ -75,6 +79,8 @@ def survey(tar: Path, target: Path, label: str | None, limits: Limits) -> Survey
             pictures.setdefault(sample.key, []).append(picture_facts(name, payload, limits).row())
 
     def wanted(name: str) -> bool:
+        if over.is_set():
+            raise CancelledError
         return name == field or name.rpartition(".")[2] in FORMS
 
     with open_regular(tar) as file:

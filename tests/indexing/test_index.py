@@ -8,7 +8,9 @@ import json
 import os
 import shutil
 import tarfile
+import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,10 @@ import webdataset
 from PIL import Image
 
 import shardforge
+from shardforge.codecs.limits import Limits
 from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.indexing.index import index
+from shardforge.indexing.survey import survey
 from shardforge.inspect.sample import find_sample
 from shardforge.inspect.summary import summarise
 from shardforge.shards.manifest import Manifest
@@ -160,21 +164,33 @@ def test_interruptions_cost_only_the_tar_in_the_works(plain: Path, monkeypatch: 
     """Ctrl-C while the third tar is read; the second call reads that one and the rest."""
     from shardforge.indexing import index as module
 
-    real, seen = module.survey, []
+    real, begun, read = module.survey, [], []
 
     def interrupted(tar: Path, *rest: Any) -> Any:
-        seen.append(tar.name)
-        if len(seen) == 3:
+        begun.append(tar.name)
+        if begun.count("train-002.tar") == 1 and tar.name == "train-002.tar":
             raise KeyboardInterrupt
-        return real(tar, *rest)
+        found = real(tar, *rest)
+        read.append(tar.name)
+        return found
 
     monkeypatch.setattr(module, "survey", interrupted)
     with pytest.raises(KeyboardInterrupt):
         index(plain, quiet=True)
     assert not (plain / "dataset.json").exists()
+    assert "train-000.tar" in read
     assert index(plain, quiet=True).samples == 17
-    assert seen == ["train-000.tar", "train-001.tar", "train-002.tar", "train-002.tar", "val-000.tar"]
+    assert sorted(read) == ["train-000.tar", "train-001.tar", "train-002.tar", "val-000.tar"]
     assert not (plain / ".indexing").exists()
+
+
+def test_an_interruption_does_not_wait_for_the_end_of_a_tar(tmp_path: Path) -> None:
+    path = write_tar(tmp_path / "a.tar", samples(range(3)))
+    over = threading.Event()
+    over.set()
+    with pytest.raises(CancelledError):
+        survey(path, tmp_path / "a.arrow", None, Limits(), over)
+    assert not (tmp_path / "a.arrow").exists()
 
 
 # --- what tars there are ------------------------------------------------------------------------------------------
