@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from shardforge.shards.index import Ids
@@ -57,7 +56,7 @@ class BatchJob:
         self._lock = threading.Lock()
         self._rows: Rows | None = None
         self._made: list[Sample | None] = [None] * size
-        self._left = size
+        self._begun, self._left = 0, size
         self._placed = np.zeros(size, bool)
         self._slot: torch.Tensor | None = None
         self._view: Image | None = None
@@ -65,7 +64,7 @@ class BatchJob:
 
     def make_all(self) -> Content:
         """The batch, made here and now."""
-        self.make(0, self.size)
+        self._make(0, self.size)
         return self.content
 
     @property
@@ -75,13 +74,27 @@ class BatchJob:
             raise RuntimeError("a batch was asked for before it was made")
         return self._content
 
-    def make(self, first: int, end: int) -> None:
-        """Makes some of the rows.
+    def work(self, rows: int) -> None:
+        """Makes so many rows at a time until none are left that nobody has begun. Several threads may do so.
 
         Raises:
             UsageError: a transform or the batch makes no sense.
             DamagedError, StorageError: a sample cannot be read.
         """
+        while True:
+            with self._lock:
+                first = self._begun
+                self._begun += rows
+            if first >= self.size:
+                return
+            self._make(first, min(first + rows, self.size))
+
+    def stop(self) -> None:
+        """Lets nobody begin rows any more."""
+        with self._lock:
+            self._begun = self.size
+
+    def _make(self, first: int, end: int) -> None:
         with self._lock:
             if self._rows is None:
                 self._rows = self._maker.gather(*self._locate(), self._epoch)
@@ -142,7 +155,8 @@ class BatchJob:
         return view if view.shape == shape and view.dtype == dtype else None
 
     def _together(self, rows: Rows) -> Content:
-        missing = [row for row, sample in enumerate(self._made) if sample is None]
+        valid = np.array([sample is not None for sample in self._made])
+        missing = np.flatnonzero(~valid).tolist()
         blank = self._blank() if missing else {}
         if self._collate is not None:
             return self._collated(self._collate, blank)
@@ -151,17 +165,14 @@ class BatchJob:
         for name in made[0] if self._maker.sample_steps else self._maker.fields:
             if name in self._ready:
                 content[name] = _scattered(rows.columns[name], missing, blank.get(name))
-            elif name == "image" and self._view is not None and self._placed[self._valid()].all():
+            elif name == "image" and self._view is not None and self._placed[valid].all():
                 self._view[missing] = 0
                 content[name] = self._slot
             else:
                 content[name] = stack(name, made, self._slots)
         if self._with_valid:
-            content[VALID] = torch.from_numpy(self._valid())
+            content[VALID] = torch.from_numpy(valid)
         return content
-
-    def _valid(self) -> npt.NDArray[np.bool_]:
-        return np.array([sample is not None for sample in self._made])
 
     def _collated(self, collate: Collate, blank: Sample) -> Content:
         complete = []

@@ -40,18 +40,21 @@ def in_order(
             # Waiting for one after the other would wake this thread as often, and each time it takes the interpreter
             # away from those at work.
             wait(waiting[0][1], return_when=FIRST_EXCEPTION)
-            for part in waiting[0][1]:
-                part.result()
+            for share in waiting[0][1]:
+                share.result()
             yield waiting.popleft()[0].content
     finally:
         # In a process forked meanwhile nothing runs, and nothing would ever end.
         if process == os.getpid():
-            wait([part for _, parts in waiting for part in parts if not part.cancel()])
+            for job, _ in waiting:
+                job.stop()
+            wait([share for _, shares in waiting for share in shares if not share.cancel()])
 
 
 def _submit(job: BatchJob, pool: ThreadPoolExecutor, threads: int) -> list[Future[None]]:
+    """Has every thread work on the job until its rows are used up."""
     rows = max(_LEAST_ROWS, -(-job.size // (_PARTS_PER_THREAD * threads)))
-    return [pool.submit(job.make, first, min(first + rows, job.size)) for first in range(0, job.size, rows)]
+    return [pool.submit(job.work, rows) for _ in range(min(threads, -(-job.size // rows)))]
 
 
 def choose_threads(threads: int | None, workers: int) -> int:

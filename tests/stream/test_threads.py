@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 from shardforge.errors import DamagedError, UsageError
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.loader import ShardLoader
+from shardforge.stream.slots import FreshSlots
 from shardforge.stream.threads import choose_threads
 from shardforge.transforms import CenterCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
 from tests.datasets import make_dataset
@@ -145,3 +147,41 @@ def test_threads_are_chosen_by_the_processors_there_are(monkeypatch: pytest.Monk
     assert [choose_threads(None, 0), choose_threads(None, 2), choose_threads(7, 2)] == [3, 1, 7]
     with pytest.raises(UsageError, match="threads"):
         choose_threads(0, 0)
+
+
+def test_stopping_waits_for_the_rows_that_have_begun_and_for_no_others(plain: Path) -> None:
+    begun, go, rows = threading.Event(), threading.Event(), []
+
+    def slow(image: np.ndarray) -> np.ndarray:
+        rows.append(1)
+        begun.set()
+        go.wait()
+        return image
+
+    dataset = ShardDataset(plain, batch_size=32, transform=slow)
+    (job,) = dataset.source.jobs(0, dataset.share(0), range(1), FreshSlots())
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(job.work, 5)
+        begun.wait()
+        job.stop()
+        go.set()
+        work.result()
+    assert len(rows) == 5
+    with pytest.raises(RuntimeError, match="before it was made"):
+        job.content
+
+
+def test_threads_share_the_rows_of_a_batch(plain: Path) -> None:
+    """The second row waits until another thread has begun the third: one thread alone would never end."""
+    met = threading.Barrier(2, timeout=60)
+    names: set[str] = set()
+
+    def meet(image: np.ndarray) -> np.ndarray:
+        if len(names) < 2:
+            names.add(threading.current_thread().name)
+            met.wait()
+        return image
+
+    with ShardLoader(plain, batch_size=32, threads=2, prefetch=1, transform=meet) as loader:
+        assert next(iter(loader))["image"].shape[0] == 32
+    assert len(names) == 2
