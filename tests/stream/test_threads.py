@@ -168,7 +168,7 @@ def test_stopping_waits_for_the_rows_that_have_begun_and_for_no_others(plain: Pa
         work.result()
     assert len(rows) == 5
     with pytest.raises(RuntimeError, match="before it was made"):
-        job.content
+        _ = job.content
 
 
 def test_threads_share_the_rows_of_a_batch(plain: Path) -> None:
