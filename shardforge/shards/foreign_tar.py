@@ -164,8 +164,8 @@ class ForeignWalk:
 def _parsed(block: bytes) -> tarfile.TarInfo:
     """The header in a block; one of the old type 0 is left a regular file, whose name may end in a slash.
 
-    V7 marks a folder by that slash alone. ``tarfile`` looks for it in the 100 bytes of the header, where a longer name
-    is cut, perhaps behind a slash, and then takes a file's payload for headers (CPython gh-141707).
+    V7 marks a folder by that slash alone. ``tarfile`` looks for it in the 100 bytes of the header, where a longer
+    name is cut, perhaps behind a slash, and then takes a file's payload for headers (CPython gh-141707).
 
     Raises:
         tarfile.HeaderError, ValueError: the block is no header.
