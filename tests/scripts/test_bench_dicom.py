@@ -73,7 +73,14 @@ def test_contenders_make_the_same_pictures_and_who_is_missing_is_reported(tmp_pa
 
 
 def test_what_is_unknown_is_refused() -> None:
-    for wrong in (("--only", "nobody"), ("--set", "tiff"), ("--count", "8"), ("--python", "bound=python")):
+    for wrong in (
+        ("--only", "nobody"),
+        ("--set", "tiff"),
+        ("--count", "8"),
+        ("--python", "bound=python"),
+        ("--workers", "0"),
+        ("--repeats", "0"),
+    ):
         assert bench(*wrong).returncode == 2
 
 
