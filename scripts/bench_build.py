@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from scripts.bench.arguments import names_of, positive, python_for  # noqa: E402
+from scripts.bench.arguments import add_cache, add_json, add_only, add_python, add_runs, add_work, parsed, positive  # noqa: E402
 from scripts.bench.environments import PEERS, MissingError, python_of  # noqa: E402
 from scripts.bench.launch import launch  # noqa: E402
 from scripts.bench.pictures import DISTINCT, composed, own  # noqa: E402
@@ -89,25 +89,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--set", choices=("a", "b", "both"), default="both")
     parser.add_argument("--src", type=Path, help="measure with the JPEGs below this folder instead")
     parser.add_argument("--count", type=positive, help=f"pictures of a set (default {COUNTS['a']} and {COUNTS['b']})")
-    parser.add_argument("--workers", type=positive, default=2)
-    parser.add_argument("--repeats", type=positive, default=3)
-    parser.add_argument(
-        "--only", type=names_of(CONTENDERS), default=list(CONTENDERS), help=f"of {','.join(CONTENDERS)}"
-    )
-    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "shardforge-bench")
-    parser.add_argument("--work", type=Path, help="folder for what is built (default: the system's temporary one)")
-    parser.add_argument(
-        "--python",
-        type=python_for(PEERS),
-        action="append",
-        default=[],
-        metavar="PEER=PATH",
-        help="an interpreter that has the peer already, instead of an environment of its own",
-    )
-    parser.add_argument("--json", type=Path, help="write all measurements to this file, after every run")
-    options = parser.parse_args(arguments)
-    options.python = dict(options.python)
-    return options
+    add_runs(parser)
+    add_only(parser, CONTENDERS)
+    add_cache(parser)
+    add_work(parser)
+    add_python(parser, PEERS)
+    add_json(parser, "run")
+    return parsed(parser, arguments)
 
 
 def measure(

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from scripts.bench.arguments import names_of, python_for  # noqa: E402
+from scripts.bench.arguments import add_cache, add_json, add_only, add_python, add_runs, add_work, names_of, parsed  # noqa: E402
 from scripts.bench.dicom.difference import mean_difference  # noqa: E402
 from scripts.bench.dicom.files import SETS, SMALL, FileSet, made  # noqa: E402
 from scripts.bench.dicom.table import Measured, table  # noqa: E402
@@ -109,26 +109,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     sets, tasks = [*SETS, HEADERS], list(TASKS)
     parser.add_argument("--set", type=names_of(sets), default=sets, help=f"of {','.join(sets)}")
     parser.add_argument("--task", type=names_of(tasks), default=tasks, help=f"of {','.join(tasks)}")
-    parser.add_argument(
-        "--only", type=names_of(CONTENDERS), default=list(CONTENDERS), help=f"of {','.join(CONTENDERS)}"
-    )
+    add_only(parser, CONTENDERS)
     parser.add_argument("--count", type=_count, help="files of a set (default: enough for some seconds)")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "shardforge-bench")
-    parser.add_argument("--work", type=Path, help="folder for what is built (default: the system's temporary one)")
-    parser.add_argument(
-        "--python",
-        type=python_for(PEERS),
-        action="append",
-        default=[],
-        metavar="PEER=PATH",
-        help="an interpreter that has the peer already, instead of an environment of its own",
-    )
-    parser.add_argument("--json", type=Path, help="write all measurements to this file, after every round")
-    options = parser.parse_args(arguments)
-    options.python = dict(options.python)
-    return options
+    add_runs(parser)
+    add_cache(parser)
+    add_work(parser)
+    add_python(parser, PEERS)
+    add_json(parser, "round")
+    return parsed(parser, arguments)
 
 
 def _count(text: str) -> int:

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from scripts.bench.arguments import names_of, positive, python_for  # noqa: E402
+from scripts.bench.arguments import add_cache, add_json, add_only, add_python, add_runs, names_of, parsed, positive  # noqa: E402
 from scripts.bench.environments import READERS, MissingError, python_of  # noqa: E402
 from scripts.bench.launch import answer_of  # noqa: E402
 from scripts.bench.reading.contestants import CONTENDERS, PEERS, Payload  # noqa: E402
@@ -69,29 +69,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=_enough, default=8000, help="pictures (default 8000)")
     parser.add_argument("--seconds", type=positive, default=10, help="that one run is measured (default 10)")
-    parser.add_argument("--workers", type=positive, default=2)
-    parser.add_argument("--repeats", type=positive, default=3)
+    add_runs(parser)
     parser.add_argument(
         "--shards", type=positive, default=1000, help="with which starting is measured (default 1000)"
     )
     parser.add_argument("--epochs", type=positive, default=50, help="in which memory is watched (default 50)")
-    parser.add_argument(
-        "--only", type=names_of(CONTENDERS), default=list(CONTENDERS), help=f"of {','.join(CONTENDERS)}"
-    )
+    add_only(parser, CONTENDERS)
     parts = ("speed", "start", "memory")
     parser.add_argument("--parts", type=names_of(parts), default=list(parts), help=f"of {','.join(parts)}")
-    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "shardforge-bench")
-    parser.add_argument(
-        "--python",
-        type=python_for(PEERS),
-        action="append",
-        default=[],
-        metavar="PEER=PATH",
-        help="an interpreter that has the peer already, instead of an environment of its own",
-    )
-    parser.add_argument("--json", type=Path, help="write all measurements to this file, after every run")
-    options = parser.parse_args(arguments)
-    options.python = dict(options.python)
+    add_cache(parser)
+    add_python(parser, PEERS)
+    add_json(parser, "run")
+    options = parsed(parser, arguments)
     options.cache = options.cache.resolve()
     return options
 

@@ -33,13 +33,8 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "pydantic": ("pydantic",),
     "yaml": ("pyyaml",),
 }
-# Distribution -> how to get it.
+# Distribution that the package uses where it is there -> how to get it.
 OPTIONAL: Mapping[str, str] = {
-    "ray": "pip install 'shardforge[ray]'",
-    "s3fs": "pip install 'shardforge[s3]'",
-    "gcsfs": "pip install 'shardforge[gcs]'",
-    "adlfs": "pip install 'shardforge[azure]'",
-    "aiohttp": "pip install 'shardforge[http]'",
     "pillow-heif": "pip install --no-deps pillow-heif",
 }
 MIN_SHARED_MEMORY = 2**30
@@ -52,7 +47,7 @@ class Report:
 
     Attributes:
         shardforge: installed version, None when it runs from a folder that was never installed.
-        packages: what shardforge needs; ``optional``: what its extras bring.
+        packages: what shardforge needs; ``optional``: what it uses where that is there.
         libjpeg_turbo: package -> the libjpeg-turbo release it decodes JPEG with.
         decoders: image format -> the package that decodes it, None where that is not installed.
         cuda_version: CUDA release torch was built for, None for a CPU build or without torch.

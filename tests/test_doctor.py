@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import json
 import platform
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import shardforge
 from shardforge.codecs.decode import DECODERS
 from shardforge.doctor import diagnose
 from shardforge.installation import inspect_pillow
@@ -75,6 +77,19 @@ def test_every_format_names_its_installed_decoder() -> None:
     assert told["png"] == "imagecodecs"
     installed = {name.lower() for names in importlib.metadata.packages_distributions().values() for name in names}
     assert bool(told["heif"]) == ("pillow-heif" in installed)
+
+
+def test_nothing_is_called_absent_that_the_package_would_not_use() -> None:
+    root = Path(shardforge.__file__).parent
+    trees = [ast.parse(path.read_text()) for path in root.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    imported = {
+        alias.name.partition(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    }
+    imported |= {(node.module or "").partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom)}
+    optional = {package.name.replace("-", "_") for package in diagnose().optional}
+    assert optional
+    assert optional <= imported
 
 
 def test_text_and_json_tell_the_same() -> None:

@@ -66,10 +66,9 @@ def _index(dataset: Dataset) -> SegmentationIndex:
     groups = dataset.get("PerFrameFunctionalGroupsSequence") or ()
     if not groups:
         raise SampleError(Reason.UNSUPPORTED, "a segmentation that does not describe each frame")
-    if len(groups) != int(dataset.get("NumberOfFrames") or 1):
-        raise SampleError(
-            Reason.BAD_HEADER, f"a segmentation of {dataset.NumberOfFrames} frames describes {len(groups)}"
-        )
+    count = int(dataset.get("NumberOfFrames") or 1)
+    if len(groups) != count:
+        raise SampleError(Reason.BAD_HEADER, f"a segmentation of {count} frames describes {len(groups)}")
     shape = int(dataset.Rows), int(dataset.Columns)
     maximum = int(dataset.MaximumFractionalValue) if kind == "FRACTIONAL" else 1
     if min(*shape, maximum) < 1:

@@ -25,6 +25,8 @@ _KINDS = {
     tarfile.DIRTYPE: "folders",
     tarfile.GNUTYPE_SPARSE: "sparse files",
 }
+_TYPE = 156
+"""Where a header has the type of its entry."""
 _GNU_EXTENDED, _GNU_MORE = 482, 504
 """Where a header, and a block of further sparse maps, say that another such block follows."""
 
@@ -81,7 +83,7 @@ class ForeignWalk:
         if len(block) < BLOCK:
             raise TarDamage(at, "the file ends without an end of archive (truncated)")
         try:
-            info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+            info = _parsed(block)
         except (tarfile.HeaderError, ValueError) as error:
             raise TarDamage(at, f"no tar header ({error})") from None
         if info.type == tarfile.GNUTYPE_SPARSE and block[_GNU_EXTENDED]:
@@ -99,7 +101,7 @@ class ForeignWalk:
         while block := self._source.take(min(BLOCK, self._size - self._source.position)):
             if any(block):
                 try:
-                    info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+                    info = _parsed(block)
                 except (tarfile.HeaderError, ValueError):
                     what = f"more than padding in the {rest:,} bytes after the end of the archive"
                     raise TarDamage(at, what) from None
@@ -123,14 +125,17 @@ class ForeignWalk:
             return None
         told = {**self._global, **local}
         local.clear()
+        name = told.get("path", info.name)
+        if info.type == tarfile.AREGTYPE and name.endswith("/"):
+            info.type = tarfile.DIRTYPE
         offset, size = self._source.position, _size(info, told, self._source.position)
         kind = _kind(info, told)
         if kind is not None:
             self.skipped[kind] += 1
             if info.isreg() or info.type not in tarfile.SUPPORTED_TYPES:
-                self._pass(size, told.get("path", info.name))
+                self._pass(size, name)
             return None
-        name = _plain_name(told.get("path", info.name))
+        name = _plain_name(name)
         if offset + size > self._size:
             self._cut(name, size)
         return ForeignMember(name, offset, size)
@@ -154,6 +159,21 @@ class ForeignWalk:
         if len(data) < info.size:
             raise TarDamage(at, "an extension header runs past the end of the file (truncated)")
         return data
+
+
+def _parsed(block: bytes) -> tarfile.TarInfo:
+    """The header in a block; one of the old type 0 is left a regular file, whose name may end in a slash.
+
+    V7 marks a folder by that slash alone. ``tarfile`` looks for it in the 100 bytes of the header, where a longer
+    name is cut, perhaps behind a slash, and then takes a file's payload for headers (CPython gh-141707).
+
+    Raises:
+        tarfile.HeaderError, ValueError: the block is no header.
+    """
+    info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    if info.isdir() and block[_TYPE : _TYPE + 1] == tarfile.AREGTYPE:
+        info.type, info.name = tarfile.AREGTYPE, f"{info.name}/"
+    return info
 
 
 def _pax(data: bytes, at: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ import os
 import shutil
 import tarfile
 import threading
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -104,6 +105,22 @@ def test_verify_names_the_sample_whose_bytes_were_changed(plain: Path, place: st
         file.write(bytes([byte[0] ^ 1]))
     (damage,) = verify(plain).damage
     assert (damage.file, damage.sample) == ("train-001.tar", "0005")
+
+
+def test_verify_names_the_sample_whose_side_member_was_changed(plain: Path) -> None:
+    """Neither the image nor the class: the row has its crc32 alone."""
+    index(plain, quiet=True)
+    tar = plain / "train-001.tar"
+    row = rows(plain, "train-001")["0005"]
+    data = tar.read_bytes()
+    payloads = (data[row[f"{field}_offset"] :][: row[f"{field}_size"]] for field in ("cls", "json", "png"))
+    assert row["sample_crc32"] == zlib.crc32(b"".join(payloads))
+    changed = data.replace(b'{"n": 5}', b'{"n": 6}')
+    assert changed != data
+    tar.write_bytes(changed)
+    (damage,) = verify(plain).damage
+    assert (damage.file, damage.sample) == ("train-001.tar", "0005")
+    assert "crc32 of its payloads" in damage.what
 
 
 def test_verify_names_a_missing_and_a_shortened_tar(plain: Path) -> None:

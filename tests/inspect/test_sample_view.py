@@ -36,7 +36,9 @@ def rows_of(root: Path, split: str = "") -> list[dict[str, object]]:
 
 
 def test_every_key_finds_its_row(root: Path) -> None:
-    for row in rows_of(root):
+    rows = rows_of(root)
+    assert len(rows) == (8 + 2) + (7 + 2) + (5 + 2)
+    for row in rows:
         view = find_sample(root, str(row["key"]))
         assert view.row == row
         assert (view.split, view.shard, view.position) == (row["split"], row["shard"], row["position"])

@@ -36,6 +36,7 @@ def test_pillow_pixels_and_labels_are_ours(tmp_path: Path, form: str) -> None:
 def test_sidecars_are_ours(tmp_path: Path) -> None:
     make_dataset(tmp_path, {"train": [7, 5]}, sidecars=["txt", "json", "mask.png"])
     ours = open_dataset(tmp_path).splits["train"]
+    assert len(ours) == 12
     theirs = webdataset.WebDataset(urls(tmp_path, "train"), shardshuffle=False).decode()
     for sample, own in zip(theirs, ours, strict=True):
         assert sample["__key__"] == own["key"]
@@ -47,6 +48,8 @@ def test_sidecars_are_ours(tmp_path: Path) -> None:
 def test_arrays_are_ours(tmp_path: Path) -> None:
     make_dataset(tmp_path, {"train": [6]}, format="npy", pixels=lambda n: np.full((3, 4, 3), n, np.uint16))
     theirs = webdataset.WebDataset(urls(tmp_path, "train"), shardshuffle=False).decode().to_tuple("npy", "cls")
-    for (array, _), own in zip(theirs, open_dataset(tmp_path), strict=True):
+    ours = open_dataset(tmp_path)
+    assert len(ours) == 6
+    for (array, _), own in zip(theirs, ours, strict=True):
         assert np.array_equal(array, own["image"])
         assert array.dtype == own["image"].dtype

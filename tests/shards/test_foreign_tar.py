@@ -52,6 +52,8 @@ def walk(data: bytes, path: Path) -> tuple[list[tuple[str, int, int]], ForeignWa
 )
 @example(entries=[("a/" * 120 + "b", tarfile.REGTYPE, b"x")], format=tarfile.GNU_FORMAT)
 @example(entries=[("a/" * 120 + "b", tarfile.REGTYPE, b"x")], format=tarfile.PAX_FORMAT)
+@example(entries=[("a/" * 120 + "b", tarfile.AREGTYPE, b"x" * 600)], format=tarfile.GNU_FORMAT)
+@example(entries=[("a/" * 120 + "b", tarfile.AREGTYPE, b"x" * 600)], format=tarfile.PAX_FORMAT)
 def test_members_are_those_of_tarfile(
     tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, bytes, bytes]], format: int
 ) -> None:
@@ -60,7 +62,10 @@ def test_members_are_those_of_tarfile(
     except ValueError:
         return  # a name too long for USTAR
     found, state = walk(data, tmp_path_factory.getbasetemp() / "walk.tar")
-    with tarfile.open(fileobj=io.BytesIO(data), encoding="utf-8") as tar:
+    # The types 0 and "0" mean the same (POSIX.1-1988), and the layout is the same; but tarfile takes a file of type 0
+    # for a folder where its name, cut to 100 bytes, ends in a slash.
+    as_regular = [(name, kind if kind != tarfile.AREGTYPE else tarfile.REGTYPE, body) for name, kind, body in entries]
+    with tarfile.open(fileobj=io.BytesIO(archive(as_regular, format)), encoding="utf-8") as tar:
         expected = [(m.name, m.offset_data, m.size) for m in tar.getmembers() if m.isreg()]
     assert found == expected
     assert state.damage is None
@@ -92,6 +97,15 @@ def test_flipped_bytes_never_raise_and_never_reach_outside(
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     found, _ = walk(bytes(content), tmp_path_factory.getbasetemp() / "flipped.tar")
     assert all(offset >= 0 and offset + size <= len(content) for _, offset, size in found)
+
+
+@pytest.mark.parametrize("name", ["folder/", "a/" * 120])
+def test_old_regular_files_with_a_slash_at_the_end_are_folders(tmp_path: Path, name: str) -> None:
+    """V7 has no other folders; a name of more than 100 bytes comes in a header of its own."""
+    data = archive([(name, tarfile.AREGTYPE, b""), ("b.txt", tarfile.REGTYPE, b"after")], tarfile.GNU_FORMAT)
+    found, state = walk(data, tmp_path / "a.tar")
+    assert [name for name, _, _ in found] == ["b.txt"]
+    assert (state.skipped, state.damage) == ({"folders": 1}, None)
 
 
 def sparse_header(name: str, maps: int, stored: int) -> bytes:

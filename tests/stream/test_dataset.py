@@ -44,7 +44,9 @@ def damage(root: Path, split: str, row: int, field: str = "png") -> str:
 
 
 def test_samples_are_uint8_tensors_with_int64_labels(plain: Path) -> None:
-    for sample in ShardDataset(plain, fields=("image", "label", "key")):
+    samples = list(ShardDataset(plain, fields=("image", "label", "key")))
+    assert len(samples) == 40
+    for sample in samples:
         number = int(sample["key"])
         assert sample["image"].dtype == torch.uint8
         assert np.array_equal(sample["image"].numpy(), picture(number))
@@ -72,7 +74,9 @@ def test_every_stored_field_and_column_can_be_asked_for(rich: Path) -> None:
         "flags",
         "key",
     )
-    for sample in ShardDataset(rich, fields=names):
+    samples = list(ShardDataset(rich, fields=names))
+    assert len(samples) == 16
+    for sample in samples:
         number = int(sample["key"])
         assert tuple(sample) == names
         assert sample["site"] == SITES[number % 3]
@@ -545,6 +549,8 @@ def test_a_pickled_dataset_reads_the_same(rich: Path) -> None:
     dataset.set_epoch(3)
     list(zip(range(3), dataset, strict=False))
     copy = pickle.loads(pickle.dumps(dataset))  # noqa: S301
-    for one, other in zip(dataset, copy, strict=True):
+    pairs = list(zip(dataset, copy, strict=True))
+    assert pairs
+    for one, other in pairs:
         assert one["key"] == other["key"]
         assert torch.equal(one["image"], other["image"])

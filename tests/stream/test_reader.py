@@ -52,7 +52,9 @@ def test_metadata_rows_stand_beside_their_samples(plain: Path) -> None:
 
 
 def test_every_stored_field_is_there(rich: Path) -> None:
-    for sample in open_dataset(rich):
+    samples = list(open_dataset(rich))
+    assert len(samples) == 8 + 8 + 5
+    for sample in samples:
         number = int(sample["key"])
         assert sample["json"] == {"number": number}
         assert np.array_equal(sample["mask.png"], mask(number))

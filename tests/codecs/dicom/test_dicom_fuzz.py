@@ -17,16 +17,31 @@ import pytest
 
 from shardforge.codecs.dicom.meaning import frame_meaning
 from shardforge.codecs.dicom.parse import parse_dicom
-from shardforge.codecs.dicom.pixels import decode_frame
+from shardforge.codecs.dicom.pixels import StoredFrame, decode_frame
 from shardforge.codecs.dicom.read import read_dicom
 from shardforge.codecs.dicom.rgb import frame_to_rgb, is_colour
 from shardforge.codecs.limits import Limits
 from shardforge.dicom.stored import stored_dtype
 from shardforge.errors import SampleError
+from shardforge.shards.catalogue import Reason
 from tests.codecs.dicom.dicom_files import encapsulated, items, module, native
 from tests.codecs.dicom.test_decoders import RLE, rle
 
 SMALL = Limits(pixels=4_000_000, frames=200, source_bytes=1 << 24)
+REFUSALS = frozenset(
+    (
+        Reason.BAD_HEADER,
+        Reason.CORRUPT,
+        Reason.EMPTY,
+        Reason.NO_PIXELS,
+        Reason.NOT_A_PICTURE,
+        Reason.NOT_DICOM,
+        Reason.OVER_BUDGET,
+        Reason.TRUNCATED,
+        Reason.UNSUPPORTED,
+    )
+)
+"""What may be said of a file whose bytes make no picture."""
 SEEDS = (
     "bits/made_signed12_be.dcm",
     "bits/made_highbit15_bs12.dcm",
@@ -98,28 +113,46 @@ def mutated(rng: random.Random, data: bytes, other: bytes) -> bytes:
     return bytes(damaged)
 
 
-def check(rng: random.Random, data: bytes) -> None:
+def check(rng: random.Random, data: bytes) -> dict[int, StoredFrame | Reason]:
+    """The first and the last frame, decoded or refused; frame 0 alone where the file as a whole is refused."""
     with suppress(SampleError):
         parse_dicom(io.BytesIO(data), tags=[0x00280010, 0x00200032], max_inflated=1 << 20, size=len(data))
-    with suppress(SampleError):
+    try:
         file = read_dicom(data, SMALL)
-        for number in {0, file.frames - 1}:
+    except SampleError as error:
+        return {0: known(error)}
+    ended: dict[int, StoredFrame | Reason] = {}
+    for number in {0, file.frames - 1}:
+        try:
             frame_meaning(file, number)
-            with suppress(SampleError):
-                frame = decode_frame(file, number, salvage=rng.random() < 0.5)
-                assert frame.values.shape[:2] == (file.format.rows, file.format.columns)
-                assert frame.values.dtype == stored_dtype(file.format)
-                assert 0 < frame.valid_rows <= file.format.rows
-                if is_colour(file):
-                    assert frame_to_rgb(file, frame)[0].shape == (file.format.rows, file.format.columns, 3)
+            ended[number] = frame = decode_frame(file, number, salvage=rng.random() < 0.5)
+            assert frame.values.shape[:2] == (file.format.rows, file.format.columns)
+            assert frame.values.dtype == stored_dtype(file.format)
+            assert 0 < frame.valid_rows <= file.format.rows
+            if is_colour(file):
+                assert frame_to_rgb(file, frame)[0].shape == (file.format.rows, file.format.columns, 3)
+        except SampleError as error:
+            ended[number] = known(error)
+    return ended
+
+
+def known(error: SampleError) -> Reason:
+    assert error.reason in REFUSALS
+    return error.reason
+
+
+def refused(ended: dict[int, StoredFrame | Reason]) -> set[Reason]:
+    return {end for end in ended.values() if isinstance(end, Reason)}
 
 
 def run(rng: random.Random, files: list[bytes], count: int) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before, without = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
     for _ in range(count):
-        check(rng, mutated(rng, rng.choice(files), rng.choice(files)))
+        without += bool(refused(check(rng, mutated(rng, rng.choice(files), rng.choice(files)))))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 400_000, f"{grown} KiB"
+    # Neither is everything refused, nor everything let through.
+    assert count / 20 < without < count * 19 / 20
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -142,19 +175,36 @@ def test_damaged_rle_is_decoded_or_refused() -> None:
 
 
 def test_random_bytes_behind_a_header_are_decoded_or_refused(corpus: Path) -> None:
-    rng = random.Random(6)
+    rng, noise = random.Random(6), []
     for name in SEEDS:
         data = (corpus / "dicom" / name).read_bytes()
-        for length in (100, 132, 200, _pixels_at(data), _pixels_at(data) + 20):
-            check(rng, data[:length] + rng.randbytes(300))
+        for length in (100, 132, 200, _pixels_at(data)):
+            # Without pixel data there is nothing to decode.
+            ended = check(rng, data[:length] + rng.randbytes(300))
+            assert ended in ({0: Reason.NOT_DICOM}, {0: Reason.TRUNCATED}), name
+        noise.append(bool(refused(check(rng, data[: _pixels_at(data) + 20] + rng.randbytes(300)))))
+    # Noise in place of pixels is a picture where nothing is encoded and enough is there; else it is refused.
+    assert set(noise) == {True, False}
 
 
 def test_jpeg_ls_files_cut_anywhere_are_decoded_or_refused(corpus: Path) -> None:
+    """A frame that is whole behind the cut header is the frame of the whole file, to the last pixel."""
     rng = random.Random(7)
     for name in ("ts/MR_small_jpeg_ls_lossless.dcm", "multiframe/made_jls_fragmented_bot.dcm"):
         data = (corpus / "dicom" / name).read_bytes()
+        file, ends = read_dicom(data, SMALL), []
         for end in range(0, len(data), 61):
-            check(rng, data[:end])
+            ends.append(check(rng, data[:end]))
+            for number, frame in ends[-1].items():
+                if not isinstance(frame, Reason):
+                    assert frame.valid_rows == file.format.rows
+                    np.testing.assert_array_equal(frame.values, decode_frame(file, number).values)
+        assert set().union(*map(refused, ends)) == {
+            Reason.EMPTY, Reason.NOT_DICOM, Reason.NO_PIXELS, Reason.TRUNCATED
+        }  # fmt: skip
+        # The cuts before the pixel data leave nothing, that behind the last of them everything.
+        assert all(refused(ended) for ended in ends[: _pixels_at(data) // 61])
+        assert not refused(ends[-1])
 
 
 @pytest.mark.long

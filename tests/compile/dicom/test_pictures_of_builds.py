@@ -89,6 +89,7 @@ def test_a_window_in_training_equals_the_builds_to_the_bit(values: Path, three_w
 
 def test_stored_int16_are_the_modality_values(slices: Path, tmp_path: Path, key_file: Path) -> None:
     rows = build(slices, tmp_path / "out", key_file, format="npy", window="none", resize="none", identifiers="keep")
+    assert len(rows) == 3
     for row in rows:
         ds = pydicom.dcmread(slices / row["source"])
         wanted = ds.pixel_array.astype(np.int32) * int(ds.RescaleSlope) + int(ds.RescaleIntercept)
@@ -101,7 +102,9 @@ def test_stored_int16_are_the_modality_values(slices: Path, tmp_path: Path, key_
 
 def test_sixteen_bits_have_the_windows_full_depth(slices: Path, tmp_path: Path, key_file: Path) -> None:
     options: dict[str, Any] = {"depth": 16, "window": "40/400", "resize": "none", "identifiers": "keep"}
-    for row in build(slices, tmp_path / "out", key_file, **options):
+    rows = build(slices, tmp_path / "out", key_file, **options)
+    assert len(rows) == 3
+    for row in rows:
         ds = pydicom.dcmread(slices / row["source"])
         x = ds.pixel_array.astype(np.float64) * float(ds.RescaleSlope) + float(ds.RescaleIntercept)
         y = np.clip((x - 39.5) / 399 + 0.5, 0, 1)

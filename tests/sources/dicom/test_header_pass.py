@@ -57,4 +57,5 @@ def test_a_missing_file_or_folder_is_a_problem_of_that_file(tmp_path: Path) -> N
 
 def test_the_source_never_imports_torch() -> None:
     code = "import shardforge.sources.dicom.scan, sys; sys.exit('torch' in sys.modules or 'cv2' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
+    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[3])
+    assert done.returncode == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from shardforge.single_option import option
+from shardforge.cli.single_option import option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -6,7 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from shardforge.cli import build, main
+from shardforge.cli import main
+from shardforge.cli.build import build
 
 
 def invoke(*arguments: str) -> Result:

@@ -180,7 +180,7 @@ def test_names_in_messages_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 def test_every_option_of_a_recipe_is_a_flag_or_known_to_be_none() -> None:
-    from shardforge.cli import build
+    from shardforge.cli.build import build
 
     flags = {parameter.name for parameter in build.params}
     in_files_only = {"background", "classes", "fields", "filters", "limits", "run", "cpu_seconds", "memory", "dicom"}
