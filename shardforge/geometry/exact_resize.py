@@ -19,6 +19,8 @@ from shardforge.geometry.kernels import Resampler
 
 LIMIT = 1 << 17
 """What values lie below, and their negatives too."""
+MOST_SHRINK = 32
+"""Beyond it a result is the mean of so many values that each weight is a few units only."""
 _ONE = 1 << 17
 """A weight of 1. 17 bits of value, twice 17 of weight, and less than 2 for sums of magnitudes beyond 1 are 53."""
 _BLOCK = 16

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shardforge.geometry.exact_resize import LIMIT, resize_exactly
+from shardforge.geometry.exact_resize import LIMIT, MOST_SHRINK, resize_exactly
 from shardforge.geometry.kernels import KERNELS, Resampler
 from shardforge.geometry.resize import Placement, inside
 
@@ -36,7 +36,7 @@ def resize_values(values: Values, placement: Placement, resampler: Resampler, fi
     inner_size = (placement.inner_width, placement.inner_height)
     inner = values
     if inner_size != (placement.source_width, placement.source_height):
-        if _is_exact(values):
+        if _is_exact(values, placement):
             inner = resize_exactly(values, inner_size, resampler)
         else:
             picture = Image.fromarray(values.astype(np.float32, copy=False))
@@ -52,6 +52,7 @@ def resize_values(values: Values, placement: Placement, resampler: Resampler, fi
     return canvas
 
 
-def _is_exact(values: Values) -> bool:
-    wide = values.dtype != np.int16
-    return values.dtype != np.float32 and not (wide and (values.max() >= LIMIT or values.min() <= -LIMIT))
+def _is_exact(values: Values, placement: Placement) -> bool:
+    if 1 / min(placement.scale_x, placement.scale_y) > MOST_SHRINK or values.dtype == np.float32:
+        return False
+    return values.dtype == np.int16 or bool(values.max() < LIMIT and values.min() > -LIMIT)

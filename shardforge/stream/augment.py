@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shardforge.errors import UsageError
-from shardforge.stream.resizing import Image, resize
+from shardforge.stream.resizing import COMPUTED, Image, resize
 
 Numbers = npt.NDArray[np.float64]
 Size = int | tuple[int, int]
@@ -132,6 +132,8 @@ class RandomHorizontalFlip(Transform):
     def apply(self, image: Image, numbers: Numbers, full: Shape | None = None, out: Image | None = None) -> Image:
         if numbers[0] >= self.p:
             return image
+        if image.dtype not in COMPUTED:
+            return np.ascontiguousarray(image[:, ::-1])
         # Much faster than copying a view with a negative stride.
         if image is out:
             cv2.flip(image, 1, dst=image)

@@ -20,6 +20,8 @@ def whole(name: str, value: SupportsIndex, least: int | None = 0) -> int:
         UsageError: it is no whole number, or too small.
     """
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = operator.index(value)
     except (TypeError, ValueError):
         raise UsageError(f"{name}={value!r}: a whole number is needed") from None

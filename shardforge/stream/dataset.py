@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -25,7 +24,7 @@ from shardforge.stream.iteration import Contents, EpochIterator
 from shardforge.stream.pipeline import Callback, steps_of
 from shardforge.stream.planning import EpochPlan
 from shardforge.stream.ranks import Ranks
-from shardforge.stream.reader import choose_split
+from shardforge.stream.reader import choose_split, local_folder
 from shardforge.stream.sample import OnError, SampleMaker
 from shardforge.stream.select import Weights, choose_weights, select
 from shardforge.stream.share import Share, Tail
@@ -120,7 +119,7 @@ class ShardDataset(IterableDataset[Any]):
         seed = whole("seed", seed)
         if collate is not None and (batch_size is None or not callable(collate)):
             raise UsageError("collate is a callable that makes batches, and needs batch_size")
-        root = Path(path)
+        root = local_folder(path)
         split_read = choose_split(root, Manifest.read(root), split)
         shuffle = bool(shuffle) if isinstance(shuffle, bool | np.bool_) else whole("shuffle", shuffle, least=None)
         self.batch_size, self.as_tuple = None if batch_size is None else whole("batch_size", batch_size), as_tuple

@@ -58,6 +58,7 @@ class ShardLoader:
         prefetch: how many batches are made ahead of the one in use, at least 1; with workers, by each of them.
         device: where tensors are put. With a CUDA device, batches lie in page-locked memory and are copied on a
             stream of their own while the one before is in use.
+        pin_memory: whether batches lie in page-locked memory without ``device`` too, for copies of your own.
         context: how workers are started: ``fork``, ``spawn``, ``forkserver``, or None for Python's default.
         channels_first: images are given as [B, C, H, W] (a view: in memory channels stay last).
         path, split, shuffle, seed, fields, transform, rank, world_size, tail, on_error, where, weights, as_tuple,
@@ -81,6 +82,7 @@ class ShardLoader:
         workers: int = 0,
         prefetch: int = 2,
         device: torch.device | str | None = None,
+        pin_memory: bool = False,
         context: Literal["fork", "spawn", "forkserver"] | None = None,
         channels_first: bool = False,
         shuffle: bool | int = True,
@@ -127,11 +129,13 @@ class ShardLoader:
             channels_first,
         )
         self._feed = DeviceFeed(device)
-        self._slots: Slots = PinnedSlots() if self._feed.copies and not workers else RecycledSlots()
+        pinned = self._feed.copies or pin_memory
+        if pinned and not torch.cuda.is_available():
+            raise UsageError("pin_memory=True, but torch finds no CUDA device", todo="Leave it out on this machine.")
+        self._slots: Slots = PinnedSlots() if pinned and not workers else RecycledSlots()
         self._progress = HandOver()
         self._workers: WorkerProcesses | None = None
         if workers:
-            pinned = self._feed.copies
             self._workers = WorkerProcesses(self.dataset, self._threads, workers, prefetch, context, pinned)
         self._pool: ThreadPoolExecutor | None = None
         self._running: RunningPass | None = None

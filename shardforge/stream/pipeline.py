@@ -79,6 +79,11 @@ class _Reduction:
         return next((factor for factor in _REDUCTIONS if factor <= spare), 1)
 
 
+def _is_built_in(call: Callback) -> bool:
+    """Whether calling it does no more than its :meth:`Transform.apply`; a class of a user's derived from it may."""
+    return isinstance(call, Transform) and type(call).__call__ is Transform.__call__
+
+
 class ImagePipeline:
     """The steps of ``transform``, in order.
 
@@ -88,7 +93,7 @@ class ImagePipeline:
 
     def __init__(self, steps: Sequence[Step], seed: int) -> None:
         self._seed = seed
-        built_in = [isinstance(step.call, Transform) for step in steps]
+        built_in = [_is_built_in(step.call) for step in steps]
         fused = built_in.index(False) if False in built_in else len(built_in)
         self._fused: tuple[Transform, ...] = tuple(step.call for step in steps[:fused])  # type: ignore[misc]
         self._others = tuple(steps[fused:])

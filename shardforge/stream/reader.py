@@ -160,7 +160,7 @@ class Dataset:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.root = Path(path)
+        self.root = local_folder(path)
         self.manifest = Manifest.read(self.root)
         self.splits: Mapping[str, Split] = MappingProxyType(
             {name: Split(self.root, name, self.manifest) for name in self.manifest.splits}
@@ -216,6 +216,21 @@ def open_dataset(path: str | PathLike[str]) -> Dataset:
         DamagedError: it is not what a build writes.
     """
     return Dataset(path)
+
+
+def local_folder(path: str | PathLike[str]) -> Path:
+    """The folder of a dataset.
+
+    Raises:
+        UsageError: it is a URL.
+    """
+    if "://" in str(path):
+        raise UsageError(
+            "indexed datasets are read from local folders, not from URLs",
+            where=path,
+            todo="SequentialDataset reads the tars of a web server, or of a command (pipe:).",
+        )
+    return Path(path)
 
 
 def choose_split(root: Path, manifest: Manifest, name: str) -> Split:

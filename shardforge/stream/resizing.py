@@ -8,6 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from shardforge.errors import UsageError
+
 Image = npt.NDArray[Any]
 
 LINEAR_SHRINK = 1.4
@@ -16,6 +18,10 @@ antialiased linear kernel of Pillow and torchvision is, 3.1 and 3.4 levels RMS; 
 SMOOTH_SHRINK = 2.0
 """Up to this one they are smoothed before: an RMS difference of 0.5 … 1.6 levels from that kernel, where averaging
 areas differs by 1.2 … 3.2, in 0.3 of the time of that."""
+
+
+COMPUTED = tuple(np.dtype(kind) for kind in (np.uint8, np.uint16, np.int16, np.float32, np.float64))
+"""Types that OpenCV calculates with."""
 
 
 def resize(image: Image, height: int, width: int, out: Image | None = None) -> Image:
@@ -27,7 +33,15 @@ def resize(image: Image, height: int, width: int, out: Image | None = None) -> I
 
     Returns:
         ``out``, or an array that may be ``image`` itself.
+
+    Raises:
+        UsageError: the type is none of :data:`COMPUTED`.
     """
+    if image.dtype not in COMPUTED:
+        raise UsageError(
+            f"an image of {image.dtype} cannot be resized",
+            todo=f"Convert it before, by a transform of your own, to {', '.join(map(str, COMPUTED))}.",
+        )
     if out is not None and image.flags.writeable and np.may_share_memory(image, out):
         image = image.copy()
     down, across = image.shape[0] / height, image.shape[1] / width

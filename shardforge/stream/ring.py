@@ -7,6 +7,7 @@ of this has a name: the memory goes when both processes have let go of it, or di
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -75,5 +76,11 @@ class Returns:
         flag = torch.empty(0, dtype=torch.uint8).set_(storage, storage.nbytes() - _FLAG, (1,))  # type: ignore[call-overload]
         # The tensor made of this array, and everything derived from it, keep it alive, and nothing else does.
         array = tensor.numpy()
-        weakref.finalize(array, flag.fill_, _FREE).atexit = False
+        weakref.finalize(array, _give_back, flag, os.getpid()).atexit = False
         return torch.from_numpy(array)
+
+
+def _give_back(flag: torch.Tensor, process: int) -> None:
+    """Sets a batch's flag, unless this is a forked process: the one that the batch was given to may have it still."""
+    if os.getpid() == process:
+        flag.fill_(_FREE)

@@ -74,7 +74,12 @@ class Identity:
                     f"this state cannot be loaded: {what} ({field.name})",
                     todo="Open the dataset as it was when the state was saved, or start without the state.",
                 )
-        epoch, position = (whole(f"this state cannot be loaded: {name}", state.get(name, -1)) for name in _PLACE)
+        for name in _PLACE:
+            if name not in state:
+                raise UsageError(
+                    f"this state cannot be loaded: it has no {name}", todo="Give what state_dict() returned."
+                )
+        epoch, position = (whole(f"this state cannot be loaded: {name}", state[name]) for name in _PLACE)
         if position >= places:
             raise UsageError(f"this state cannot be loaded: epoch {epoch!r}, position {position!r} of {places}")
         return epoch, position

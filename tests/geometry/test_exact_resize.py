@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -77,3 +78,15 @@ def test_wider_values_are_resized_too() -> None:
     assert found.dtype == np.int32
     assert (found[:, :5] == 9 * LIMIT).all()
     assert (found[:, 5:] == -LIMIT).all()
+
+
+@pytest.mark.parametrize("resampler", sorted(PILLOW))
+@pytest.mark.parametrize("side", [33, 1000, 5000])
+def test_results_are_right_however_much_a_picture_shrinks(resampler: Resampler, side: int) -> None:
+    values = np.random.default_rng(6).choice([-32768, 32767], (side, 8)).astype(np.int16)
+    for results in (1, side // 31):
+        found = resize_values(values, Placement(8, side, 8, results, 8, results), resampler, 0)
+        expected = weights(side, results, 0, side, KERNELS[resampler]) @ values
+        # Half a unit of rounding, and errors of up to half a unit of weight each (0.29 on average), which add up as the
+        # root of their number: at most 6 x 32 for Lanczos. Five standard deviations.
+        assert np.abs(found - expected.clip(-32768, 32767)).max() < 0.5 + 5 * 0.29 * 32768 / _UNIT * math.sqrt(6 * 32)

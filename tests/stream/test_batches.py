@@ -11,6 +11,7 @@ import torch
 
 import shardforge
 from shardforge import DamagedError, ShardDataset, ShardLoader
+from shardforge.errors import UsageError
 from shardforge.shards import layout
 from shardforge.stream.batches import BatchJob
 from shardforge.transforms import CenterCrop, Pad, RandomHorizontalFlip, RandomResizedCrop, Resize
@@ -100,6 +101,45 @@ def test_pictures_of_one_shape_each(tmp_path: Path) -> None:
     loader = ShardLoader(tmp_path, batch_size=8, transform=[RandomHorizontalFlip()], shuffle=False, threads=1)
     with loader, pytest.raises(Exception, match="21"):
         next(iter(loader))
+
+
+class Inverted(RandomResizedCrop):
+    """A user's own, which does more when it is called."""
+
+    def __call__(self, image: np.ndarray, *, generator: np.random.Generator | None = None) -> np.ndarray:
+        return 255 - super().__call__(image, generator=generator)
+
+
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_a_class_derived_from_a_built_in_transform_is_called(batch_size: int | None, tmp_path: Path) -> None:
+    make_dataset(tmp_path, {"train": [8]}, format="npy", pixels=lambda number: np.full((40, 40, 3), 200, np.uint8))
+    (image,) = {
+        int(value)
+        for sample in ShardDataset(tmp_path, transform=Inverted(24), batch_size=batch_size)
+        for value in sample["image"].unique()
+    }
+    assert image == 55
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.bool_, np.float16, np.float64])
+def test_arrays_of_other_types_are_cropped_and_mirrored(dtype: type, tmp_path: Path) -> None:
+    def pixels(number: int) -> np.ndarray:
+        return picture(number, (40, 40)).astype(dtype)
+
+    make_dataset(tmp_path, {"train": [8]}, format="npy", pixels=pixels)
+    steps = [CenterCrop(32), RandomHorizontalFlip(1)]
+    for batch in ShardDataset(tmp_path, batch_size=4, transform=steps, fields=("image", "key")):
+        for image, key in zip(batch["image"].numpy(), batch["key"], strict=True):
+            assert np.array_equal(image, pixels(int(key))[4:36, 4:36][:, ::-1])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.bool_, np.float16])
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_a_type_that_cannot_be_resized_is_named(dtype: type, batch_size: int | None, tmp_path: Path) -> None:
+    make_dataset(tmp_path, {"train": [8]}, format="npy", pixels=lambda number: np.ones((40, 40, 3), dtype))
+    dataset = ShardDataset(tmp_path, batch_size=batch_size, transform=RandomResizedCrop(24))
+    with pytest.raises(UsageError, match=f"an image of {np.dtype(dtype)} cannot be resized. Convert it before"):
+        next(iter(dataset))
 
 
 def _spoil(root: Path, numbers: list[int]) -> None:

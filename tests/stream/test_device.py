@@ -36,3 +36,13 @@ def test_a_device_that_does_not_exist_is_refused_at_once(plain: Path) -> None:
     for device in ("nowhere", *([] if torch.cuda.is_available() else ["cuda"])):
         with pytest.raises(UsageError, match="device"):
             ShardLoader(plain, "train", 8, device=device)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_page_locked_memory_is_given_when_asked_or_refused_at_once(plain: Path, workers: int) -> None:
+    if not torch.cuda.is_available():
+        with pytest.raises(UsageError, match="pin_memory=True, but torch finds no CUDA device"):
+            ShardLoader(plain, "train", 8, pin_memory=True, workers=workers)
+        return
+    with ShardLoader(plain, "train", 8, pin_memory=True, workers=workers) as loader:
+        assert next(iter(loader))["image"].is_pinned()

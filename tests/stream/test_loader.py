@@ -267,6 +267,7 @@ def test_a_loader_in_use_can_be_iterated_by_a_forked_process(plain: Path, worker
         ("prefetch", 2.5),
         ("prefetch", 0),
         ("batch_size", None),
+        ("batch_size", True),
         ("shuffle", "yes"),
         ("context", "x"),
         ("seed", 0.5),

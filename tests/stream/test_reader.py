@@ -6,16 +6,19 @@ import hashlib
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from shardforge.errors import DamagedError, StorageError
+from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.shards import layout, metadata
 from shardforge.shards.manifest import Manifest
+from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.reader import open_dataset
 from tests.datasets import class_label, make_dataset, mask, picture
 
@@ -159,3 +162,9 @@ def test_opening_a_dataset_does_not_load_torch(plain: Path) -> None:
         [sys.executable, "-c", script + "print('torch' in sys.modules)"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("opened", [open_dataset, ShardDataset])
+def test_a_url_is_sent_to_the_reader_of_urls(opened: Callable[[str], Any]) -> None:
+    with pytest.raises(UsageError, match=r"http://host/x: .* SequentialDataset"):
+        opened("http://host/x")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import pickle
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from shardforge.stream.loader import ShardLoader
 from shardforge.stream.ring import Returns, SharedRing
 from shardforge.stream.slots import FreshSlots, RecycledSlots, SharedSlots
+from shardforge.transforms import RandomResizedCrop
 
 KINDS = [np.uint8, np.uint16, np.int16, np.float32]
 
@@ -66,3 +71,24 @@ def test_a_ring_that_gets_nothing_back_keeps_giving() -> None:
     places = {ring.take((10,), np.dtype(np.uint8)).data_ptr() for _ in range(16)}
     assert len(places) == 16
     assert ring.lent({"image": ring.take((10,), np.dtype(np.uint8))}) == []
+
+
+def _forget(box: list[Any]) -> None:
+    box.clear()
+    gc.collect()
+
+
+def test_what_a_forked_process_lets_go_stays_where_it_was_given(plain: Path) -> None:
+    """The flag that frees a batch lies in memory that a forked process shares."""
+    crop = RandomResizedCrop(20)
+    with ShardLoader(plain, batch_size=4, workers=1, threads=1, transform=crop, context="fork") as loader:
+        batches = iter(loader)
+        held = [next(batches), next(batches)]
+        before = [batch["image"].clone() for batch in held]
+        child = multiprocessing.get_context("fork").Process(target=_forget, args=(held,))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+        for _ in batches:
+            pass
+        assert all(torch.equal(batch["image"], image) for batch, image in zip(held, before, strict=True))

@@ -70,7 +70,7 @@ def test_a_state_of_another_version_is_refused(plain: Path, change: dict[str, in
 
 
 @pytest.mark.parametrize(
-    "change", [{"position": 40}, {"position": -1}, {"epoch": -1}, {"epoch": "1"}, {"position": None}]
+    "change", [{"position": 40}, {"position": -1}, {"epoch": -1}, {"epoch": "1"}, {"position": None}, {"epoch": True}]
 )
 def test_a_state_that_says_the_impossible_is_refused(plain: Path, change: dict[str, Any]) -> None:
     loader = ShardLoader(plain, batch_size=4)
@@ -78,3 +78,11 @@ def test_a_state_that_says_the_impossible_is_refused(plain: Path, change: dict[s
         loader.load_state_dict({**loader.state_dict(), **change})
     with pytest.raises(UsageError, match="cannot be loaded"):
         loader.load_state_dict({})
+
+
+@pytest.mark.parametrize("name", ["epoch", "position"])
+def test_a_state_that_lacks_its_place_is_refused(plain: Path, name: str) -> None:
+    loader = ShardLoader(plain, batch_size=4)
+    state = {key: value for key, value in loader.state_dict().items() if key != name}
+    with pytest.raises(UsageError, match=f"it has no {name}"):
+        loader.load_state_dict(state)
