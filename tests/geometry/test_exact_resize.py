@@ -87,6 +87,6 @@ def test_results_are_right_however_much_a_picture_shrinks(resampler: Resampler, 
     for results in (1, side // 31):
         found = resize_values(values, Placement(8, side, 8, results, 8, results), resampler, 0)
         expected = weights(side, results, 0, side, KERNELS[resampler]) @ values
-        # Half a unit of rounding, and errors of up to half a unit of weight each (0.29 on average), which add up as the
-        # root of their number: at most 6 x 32 for Lanczos. Five standard deviations.
+        # Half a unit of rounding, and errors of up to half a unit of weight each (0.29 on average), which add up as
+        # the root of their number: at most 6 x 32 for Lanczos. Five standard deviations.
         assert np.abs(found - expected.clip(-32768, 32767)).max() < 0.5 + 5 * 0.29 * 32768 / _UNIT * math.sqrt(6 * 32)
