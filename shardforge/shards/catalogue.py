@@ -211,6 +211,8 @@ class Flag(StrEnum):
     """DICOM: the pixel data end early; what is missing was filled with the lowest value."""
     REPAIRED = "repaired"
     """DICOM: values had wrapped around (as for ``unsigned_wrap_suspect``) and were unwrapped, as the recipe asks."""
+    MASK_OVERLAP = "mask_overlap"
+    """DICOM: segments of the mask claim the same pixels; these have the highest segment number."""
     SPARE_SLICE = "spare_slice"
     """DICOM: another copy of a volume's slice was used, as the first could not be decoded."""
     CROSS_CHECKED = "cross_checked"
