@@ -69,9 +69,9 @@ def _with_masks(found: DicomScan) -> list[Item]:
             if by_instance.setdefault(instance, segmentation) is not segmentation:
                 several.add(instance)
     if several:
-        found.notes.append(
-            f"{len(several):,} images have several segmentations; the first by UID is their mask, others are left out"
-        )
+        images = "1 image has" if len(several) == 1 else f"{len(several):,} images have"
+        told = f"{images} several segmentations; the first by UID is the mask, the others are left out"
+        found.notes.append(told)
     instances = {header.sop_instance for header in found.headers.values() if header.kind != "segmentation"}
     strangers = sum(instances.isdisjoint(segmentation.referenced) for segmentation in found.segmentations)
     if strangers:

@@ -75,5 +75,5 @@ def test_of_several_segmentations_the_first_by_uid_is_the_mask(corpus: Path, tmp
         other.save_as(source / f"other{number}")
     rows, report = build(source, tmp_path / "out", key_file)
     assert not any(mask_of(tmp_path / "out", row).any() or "mask_overlap" in row["flags"] for row in rows)
-    told = "4 images have several segmentations; the first by UID is their mask, others are left out"
+    told = "4 images have several segmentations; the first by UID is the mask, the others are left out"
     assert told in report.notes
