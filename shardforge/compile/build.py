@@ -172,7 +172,8 @@ def _held(out: Path, reporter: Reporter) -> Iterator[int]:
         reporter.say("warning: this file system has no locks; no other build may run here at the same time")
     staging = Staging.of(out)
     try:
-        staging.folder.mkdir(exist_ok=True)
+        # Its plan has paths of the source, which may name patients.
+        staging.folder.mkdir(mode=0o700, exist_ok=True)
         yield lock.descriptor
     finally:
         if not staging.has_plan or (out / MANIFEST).exists():

@@ -266,7 +266,7 @@ def test_a_second_window_that_the_header_lacks_is_not_made_up(tmp_path: Path, ke
         "fancy": {"WindowCenter": [40, 30], "WindowWidth": [400, 20], "VOILUTFunction": "FANCY"},
     }
     for name, given in windows.items():
-        write_image(tmp_path / "raw" / name, values, SOPInstanceUID=f"1.2.{len(name)}.{ord(name[0])}", **given)
+        write_image(tmp_path / "raw" / name, values, SeriesInstanceUID=f"1.2.{ord(name[0])}", **given)
     options: dict[str, Any] = {"identifiers": "keep", "burned_in": "keep", "resize": "none", "window": "header:2"}
     rows = {row["source"]: row for row in build(tmp_path / "raw", tmp_path / "out", key_file, **options)}
     assert (rows["one"]["status"], rows["one"]["reason"]) == ("failed", "unsupported")
