@@ -117,7 +117,7 @@ def _sort_out_members(headers: list[Header], zips: list[SourceFile], tree: Dicom
         inside[header.file.path.partition(SEPARATOR)[0]].append(header)
     for path, members in inside.items():
         nested = [header for header in members if _is_foreign(header) and header.detail == ZIP]
-        tree.unknown += (UnknownFile(header.file.path, "archive inside an archive, not opened") for header in nested)
+        tree.unknown += (UnknownFile(header.file.path, "archive inside an archive (not opened)") for header in nested)
         if any(not is_member(header.file.path) or header.problem is not Reason.NOT_DICOM for header in members):
             tree.archives += 1
             _sort_out([header for header in members if header not in nested], tree)
@@ -125,5 +125,5 @@ def _sort_out_members(headers: list[Header], zips: list[SourceFile], tree: Dicom
             inner = f"{path}{SEPARATOR}"
             tree.unknown = [one for one in tree.unknown if one.why != HIDDEN or not one.path.startswith(inner)]
             closed = any(one.path.startswith(inner) for one in tree.unknown)
-            among = " among the members that are opened" if closed else ""
+            among = " among the members opened" if closed else ""
             tree.unknown.append(UnknownFile(path, f"zip archive without DICOM files{among}"))

@@ -216,7 +216,7 @@ def _listing(path: str, mtime_ns: int, infos: list[zipfile.ZipInfo]) -> ZipListi
 def _unsafe(name: str, seen: bool) -> Iterator[str]:
     parts = name.replace("\\", "/").split("/")
     if ".." in parts or not parts[0] or parts[0].endswith(":"):
-        yield "unsafe name in an archive, not opened"
+        yield "unsafe name in an archive (not opened)"
     if seen:
         yield "another member of the archive has the same name"
     if any(part.startswith(".") or part == "__MACOSX" for part in parts):

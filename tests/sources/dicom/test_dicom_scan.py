@@ -231,8 +231,8 @@ def test_zip_archives_are_read_in_place_like_folders(corpus: Path, source: Path)
     ]
     assert [item.columns for item in found.items] == [item.columns for item in plain.items]
     assert unknown(found) == {
-        "sub/study.ZIP.bak//../f00.dcm": "unsafe name in an archive, not opened",
-        "sub/study.ZIP.bak//inner/nested.zip": "archive inside an archive, not opened",
+        "sub/study.ZIP.bak//../f00.dcm": "unsafe name in an archive (not opened)",
+        "sub/study.ZIP.bak//inner/nested.zip": "archive inside an archive (not opened)",
         "sub/study.ZIP.bak//inner/notes.txt": "text",
     }
     assert "1 zip archive read in place" in found.notes
@@ -410,10 +410,10 @@ def test_members_that_are_not_opened_are_no_missing_dicom_files(corpus: Path, so
         archive.writestr("note.txt", b"nothing")
     found = scan(source)
     assert [item.source for item in found.items] == ["f.dcm"]
-    closed = "zip archive without DICOM files among the members that are opened"
+    closed = "zip archive without DICOM files among the members opened"
     assert unknown(found) == {
-        **{f"unsafe.zip//{name}": "unsafe name in an archive, not opened" for name in unsafe},
+        **{f"unsafe.zip//{name}": "unsafe name in an archive (not opened)" for name in unsafe},
         "unsafe.zip": closed,
-        "nested.zip//inner.zip": "archive inside an archive, not opened",
+        "nested.zip//inner.zip": "archive inside an archive (not opened)",
         "nested.zip": closed,
     }
