@@ -132,7 +132,7 @@ class DicomOptions(_Section):
     """Further columns of the table that go into the dataset. Default: all if identifiers are kept, else none, as
     anything may stand in them. Conditions may use all."""
     first_slice: Literal[0, 1] = 0
-    """What the table calls the first slice of a series."""
+    """What the table calls the first slice of a series. Not given: 0, but refused where the numbers tell of 1."""
     uncertain: Literal["ignore", "keep", "positive", "negative"] = "ignore"
     """What -1 means in label columns of 1, 0, -1 and blanks."""
     cross_check: Annotated[int, Field(ge=0)] = 0

@@ -17,6 +17,7 @@ from typing import Any, Unpack
 from shardforge.compile import plan
 from shardforge.compile.commit import commit
 from shardforge.compile.dicom.checks import count_checks
+from shardforge.compile.dicom.overlapping_masks import warn_of_overlapping_masks
 from shardforge.compile.duplicates import Duplicates, find_duplicates
 from shardforge.compile.engines.local import Failure, Progress, WorkerPool
 from shardforge.compile.existing import find_existing
@@ -126,7 +127,11 @@ def _build(source: Path, out: Path, recipe: Recipe, reporter: Reporter, dry_run:
                 record = staging.write_plan(draft, shards, library_versions())
             results, resumed = _run(source, out, staging, record, pool, recipe.run, key_file, reporter)
         made = record.shards_by_split()
-        noticed = (*warn_of_repeated_pixels(out, made), *warn_of_reencoded(out, made, recipe))
+        noticed = (
+            *warn_of_repeated_pixels(out, made),
+            *warn_of_reencoded(out, made, recipe),
+            *warn_of_overlapping_masks(out, record),
+        )
         for line in noticed:
             reporter.say(f"warning: {line}")
         draft = replace(draft, warnings=(*draft.warnings, *noticed))
@@ -167,7 +172,8 @@ def _held(out: Path, reporter: Reporter) -> Iterator[int]:
         reporter.say("warning: this file system has no locks; no other build may run here at the same time")
     staging = Staging.of(out)
     try:
-        staging.folder.mkdir(exist_ok=True)
+        # Its plan has paths of the source, which may name patients.
+        staging.folder.mkdir(mode=0o700, exist_ok=True)
         yield lock.descriptor
     finally:
         if not staging.has_plan or (out / MANIFEST).exists():

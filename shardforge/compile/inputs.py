@@ -23,7 +23,8 @@ class InputDigests:
 
     Attributes:
         content: names, sizes, labels, groups, columns: everything a plan depends on.
-        times: modification times; they tell whether a closer look is needed, and are no part of any identity.
+        times: modification times; they tell whether a closer look is needed, and are no part of any identity. Keyed
+            where names are hidden: times of files are few enough to be tried out.
     """
 
     content: str
@@ -34,7 +35,8 @@ def digest_inputs(items: Iterable[Item], conceal: Callable[[str], str] | None = 
     """Digests of the items, which are sorted already.
 
     Args:
-        conceal: what stands for names of files and groups, where nobody shall be able to try them out.
+        conceal: what stands for names of files and groups, and for their times, where nobody shall be able to try
+            them out.
     """
     content, times = hashlib.sha256(), hashlib.sha256()
     hide = conceal or str
@@ -55,7 +57,7 @@ def digest_inputs(items: Iterable[Item], conceal: Callable[[str], str] | None = 
         ]
         content.update(json.dumps(described, default=str, sort_keys=True).encode())
         times.update(b"".join(file.mtime_ns.to_bytes(12, "big", signed=True) for _, file in files))
-    return InputDigests(content.hexdigest(), times.hexdigest())
+    return InputDigests(content.hexdigest(), hide(times.hexdigest()))
 
 
 def sidecar_digest(digests: Mapping[str, str]) -> str | None:

@@ -13,7 +13,8 @@ from shardforge.dicom.facts import FrameMeaning, Lut, VoiFunction, Window
 from shardforge.dicom.padding import valid_values
 from shardforge.dicom.voi import Voi, defined
 from shardforge.dicom.windows import FromHeader, Given, Percentiles, Request, VoiChoice, function_of, window_of
-from shardforge.shards.catalogue import Flag
+from shardforge.errors import SampleError
+from shardforge.shards.catalogue import Flag, Reason
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def choose(
     """Resolves requested windows for one frame.
 
     A window that the user gives counts as it is. ``header`` means the header's VOI tables, then its windows (which
-    are per frame, shared or top-level, as the reader resolved them). Where the header has no such alternative, values
-    that are grey levels already are shown as they are (``shown_bits``); of others the range between the default
+    are per frame, shared or top-level, as the reader resolved them). Where the header has none at all, values that
+    are grey levels already are shown as they are (``shown_bits``); of others the range between the default
     `Percentiles` is, flagged ``NO_WINDOW``.
 
     Args:
@@ -71,6 +72,9 @@ def choose(
             its own, percentiles are the ends of LINEAR_EXACT, all others are LINEAR.
         nonzero: percentiles leave out zeros too (the background of MR).
         shown_bits: the values are grey levels of so many bits, as of ultrasound; None: they are measured values.
+
+    Raises:
+        SampleError: ``unsupported`` where the header has windows or tables, but not as many as ``header:N`` asks for.
     """
     return tuple(_choose(request, meaning, values, mask, function, nonzero, shown_bits) for request in requests)
 
@@ -95,6 +99,9 @@ def _choose(
                 return Choice(found, "lut")
             forced = Window(found.center, found.width, function_of(function, found.function))
             return _window(forced, meaning.voi_from)
+        if alternatives:
+            usable = "1 usable window or table" if len(alternatives) == 1 else f"{len(alternatives)} usable ones"
+            raise SampleError(Reason.UNSUPPORTED, f"header:{request.alternative}, and the header has {usable}")
         if shown_bits is not None:
             # LINEAR over the whole range is the identity (PS3.3 C.11.2.1.2.1, note 4).
             return Choice(Window(float(1 << (shown_bits - 1)), float(1 << shown_bits)), "identity")

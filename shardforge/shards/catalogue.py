@@ -179,7 +179,7 @@ class Flag(StrEnum):
     the next source of one is used."""
     INVALID_WINDOW = "invalid_window"
     """DICOM: a window without a width above 0, or beyond float32, or a VOI table that is unusable or all one level;
-    the next source of one is used."""
+    the next source of one is used. Or a VOI LUT function that there is none of; LINEAR is used."""
     WIDTH_BELOW_1 = "width_below_1"
     """DICOM: LINEAR is undefined for widths below 1 (PS3.3 C.11.2.1.2.1); LINEAR_EXACT is used."""
     WINDOW_COUNT_MISMATCH = "window_count_mismatch"
@@ -211,6 +211,8 @@ class Flag(StrEnum):
     """DICOM: the pixel data end early; what is missing was filled with the lowest value."""
     REPAIRED = "repaired"
     """DICOM: values had wrapped around (as for ``unsigned_wrap_suspect``) and were unwrapped, as the recipe asks."""
+    MASK_OVERLAP = "mask_overlap"
+    """DICOM: segments of the mask claim the same pixels; these have the highest segment number."""
     SPARE_SLICE = "spare_slice"
     """DICOM: another copy of a volume's slice was used, as the first could not be decoded."""
     CROSS_CHECKED = "cross_checked"

@@ -11,7 +11,8 @@ from shardforge.dicom.choose import Choice, choose, percentile_window
 from shardforge.dicom.facts import FrameMeaning, Lut, Window
 from shardforge.dicom.voi import levels
 from shardforge.dicom.windows import Percentiles, VoiChoice, parse_windows
-from shardforge.shards.catalogue import Flag
+from shardforge.errors import SampleError
+from shardforge.shards.catalogue import Flag, Reason
 
 VALUES = np.arange(1001, dtype=np.int16).reshape(7, 143)
 TABLE = Lut(0, 8, np.arange(256, dtype=np.uint16))
@@ -62,9 +63,30 @@ def test_a_forced_function_is_every_windows_but_no_tables() -> None:
 
 
 @pytest.mark.parametrize("text", ["header", "header:3"])
-def test_without_such_a_window_the_range_of_the_values_serves(text: str) -> None:
-    choice = choose_one(text, FrameMeaning() if text == "header" else WINDOWED)
+def test_without_any_window_the_range_of_the_values_serves(text: str) -> None:
+    choice = choose_one(text, FrameMeaning())
     assert choice == Choice(Window(500, 990, "LINEAR_EXACT"), "percentile", (Flag.NO_WINDOW,))
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning", "detail"),
+    [
+        ("header:3", WINDOWED, "header:3, and the header has 2 usable ones"),
+        ("header:4", BOTH, "header:4, and the header has 3 usable ones"),
+        (
+            "header,header:2",
+            FrameMeaning(windows=(Window(40, 400),)),
+            "header:2, and the header has 1 usable window or table",
+        ),
+    ],
+)
+@pytest.mark.parametrize("shown_bits", [None, 8])
+def test_an_alternative_that_a_header_with_windows_lacks_fails(
+    text: str, meaning: FrameMeaning, detail: str, shown_bits: int | None
+) -> None:
+    with pytest.raises(SampleError) as caught:
+        choose(parse_windows(text), meaning, VALUES, None, shown_bits=shown_bits)
+    assert (caught.value.reason, caught.value.detail) == (Reason.UNSUPPORTED, detail)
 
 
 def test_a_linear_window_below_width_1_is_noted() -> None:

@@ -51,7 +51,10 @@ def read_voi(dataset: Dataset, frame: int, *, signed: bool) -> tuple[Voi, tuple[
 
 
 def _windows(place: Dataset, flags: list[Flag]) -> tuple[Window, ...]:
-    """Centers and widths in pairs, but for those without a partner, a width above 0, and numbers within float32."""
+    """Centers and widths in pairs, but for those without a partner, a width above 0, and numbers within float32.
+
+    A function that the standard does not know is LINEAR, as none is, and flagged.
+    """
     centers, widths = numbers(place, _CENTER, "DS"), numbers(place, _WIDTH, "DS")
     if not (centers.clean and widths.clean):
         flags.append(Flag.BAD_DS_VALUE)
@@ -65,6 +68,8 @@ def _windows(place: Dataset, flags: list[Flag]) -> tuple[Window, ...]:
         function = "SIGMOID"
     elif stated == "LINEAR_EXACT":
         function = "LINEAR_EXACT"
+    elif stated not in ("", "LINEAR") and centers.values and widths.values:
+        flags.append(Flag.INVALID_WINDOW)
     windows = []
     for center, width in zip(centers.values, widths.values, strict=False):
         if center is None or width is None or width <= 0 or max(abs(center), width) > _LARGEST:

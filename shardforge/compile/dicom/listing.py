@@ -63,13 +63,15 @@ def _source_options(recipe: Recipe) -> DicomSourceOptions:
 def _with_masks(found: DicomScan) -> list[Item]:
     """The items, those that a segmentation was made on with its file; of several the first by UID."""
     by_instance: dict[str, Header] = {}
-    several = 0
+    several: set[str] = set()
     for segmentation in sorted(found.segmentations, key=lambda header: (header.sop_instance, header.file.path)):
         for instance in segmentation.referenced:
-            several += instance in by_instance
-            by_instance.setdefault(instance, segmentation)
+            if by_instance.setdefault(instance, segmentation) is not segmentation:
+                several.add(instance)
     if several:
-        found.notes.append(f"{several:,} images have several segmentations; the first by UID is their mask")
+        images = "1 image has" if len(several) == 1 else f"{len(several):,} images have"
+        told = f"{images} several segmentations; the first by UID is the mask, the others are left out"
+        found.notes.append(told)
     instances = {header.sop_instance for header in found.headers.values() if header.kind != "segmentation"}
     strangers = sum(instances.isdisjoint(segmentation.referenced) for segmentation in found.segmentations)
     if strangers:

@@ -16,7 +16,7 @@ from shardforge.dicom.segmentation import SegmentationIndex, frames_of, slice_ma
 from shardforge.errors import SampleError
 from shardforge.geometry.resample import cut_out
 from shardforge.geometry.resize import Placement, resize_mask
-from shardforge.shards.catalogue import Reason
+from shardforge.shards.catalogue import Flag, Reason
 
 _SOP_INSTANCE, _FRAME_OF_REFERENCE = 0x00080018, 0x00200052
 
@@ -36,12 +36,19 @@ class SegmentationMasks:
         self._last: _Parsed | None = None
 
     def member(
-        self, data: bytes, image: DicomFile, number: int, meaning: FrameMeaning, placement: Placement
+        self,
+        data: bytes,
+        image: DicomFile,
+        number: int,
+        meaning: FrameMeaning,
+        placement: Placement,
+        noticed: list[Flag],
     ) -> bytes:
         """The mask of one frame of an image, brought to where the image is, as PNG.
 
         Args:
             data: the segmentation object's file.
+            noticed: takes ``mask_overlap`` where segments claim the same pixels of the image, cropped away or not.
 
         Raises:
             SampleError: ``mask_mismatch``, or what is wrong with the segmentation.
@@ -55,6 +62,8 @@ class SegmentationMasks:
         mask = slice_mask(found.index, stored, sop, shape, image_frame=number, plane=plane)
         if mask is None:
             raise SampleError(Reason.MASK_MISMATCH, "the segmentation does not refer to this image")
+        if mask.overlapping:
+            noticed.append(Flag.MASK_OVERLAP)
         return encode_mask(resize_mask(cut_out(mask.values, placement), placement))
 
     def _parse(self, data: bytes) -> _Parsed:

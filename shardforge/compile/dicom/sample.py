@@ -39,7 +39,7 @@ from shardforge.dicom.privacy import IdentityKey
 from shardforge.dicom.voi import VoiTables
 from shardforge.errors import SampleError
 from shardforge.geometry.resize import Placement
-from shardforge.shards.catalogue import Reason, Status, status_of
+from shardforge.shards.catalogue import Flag, Reason, Status, status_of
 from shardforge.shards.metadata import Outcome
 from shardforge.shards.statistics import Histogram
 
@@ -108,12 +108,20 @@ class DicomSampleMaker:
         named = {self._settings.annotations[role]: value for role, value in annotations.items()}
         shown = [self._show(one, placement, file.modality) for one in self._stacked(item, raw, frame)]
         pixels = with_channels(shown, recipe.stored_channels)
-        mask = partial(self._masks.member, image=file, number=item.frame, meaning=frame.meaning, placement=placement)
+        noticed: list[Flag] = []
+        mask = partial(
+            self._masks.member,
+            image=file,
+            number=item.frame,
+            meaning=frame.meaning,
+            placement=placement,
+            noticed=noticed,
+        )
         members = sidecar_members(item, raw, self._settings, named, mask)
         payload = self._encode(pixels)
         outcome = _placed(known, placement, recipe.resampler).but(
             annotations=named,
-            flags=tuple(dict.fromkeys([*known.flags, *(flag for one in shown for flag in one.flags)])),
+            flags=tuple(dict.fromkeys([*known.flags, *(flag for one in shown for flag in one.flags), *noticed])),
             dicom={
                 **file_columns(file),
                 **frame_columns(frame),

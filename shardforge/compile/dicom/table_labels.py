@@ -40,7 +40,7 @@ def label_items_by_table(found: DicomScan, recipe: Recipe) -> Recipe:
         columns=source_options(recipe),
         key=key,
         key_columns=columns,
-        first_slice=recipe.dicom.first_slice,
+        first_slice=recipe.dicom.first_slice if "first_slice" in recipe.dicom.model_fields_set else None,
         multi=recipe.label_kind == "multi",
         uncertain=recipe.dicom.uncertain,
         keep_identifiers=recipe.dicom.identifiers == "keep",

@@ -13,7 +13,7 @@ from shardforge.sources.dicom.header import Header
 from shardforge.sources.dicom.header_pass import read_headers
 from shardforge.sources.dicom.options import DicomSourceOptions
 from shardforge.sources.dicom.read_header import HeaderSettings
-from shardforge.sources.dicom.zips import Archives, is_member
+from shardforge.sources.dicom.zips import HIDDEN, SEPARATOR, Archives, is_member
 from shardforge.sources.item import SourceFile, UnknownFile
 from shardforge.sources.recognise import is_hidden
 from shardforge.sources.walk import walk
@@ -110,16 +110,20 @@ def _list_archives(
 
 
 def _sort_out_members(headers: list[Header], zips: list[SourceFile], tree: DicomTree) -> None:
-    """An archive without any DICOM file is one unknown file, not many."""
+    """An archive without any DICOM file is one unknown file, not many; but members that might be DICOM files and are
+    not opened count. Hidden ones do not: documents that are archives have some."""
     inside: dict[str, list[Header]] = {file.path: [] for file in zips}
     for header in headers:
-        inside[header.file.path.partition("//")[0]].append(header)
+        inside[header.file.path.partition(SEPARATOR)[0]].append(header)
     for path, members in inside.items():
+        nested = [header for header in members if _is_foreign(header) and header.detail == ZIP]
+        tree.unknown += (UnknownFile(header.file.path, "archive inside an archive (not opened)") for header in nested)
         if any(not is_member(header.file.path) or header.problem is not Reason.NOT_DICOM for header in members):
             tree.archives += 1
-            nested = [header for header in members if _is_foreign(header) and header.detail == ZIP]
-            tree.unknown += (UnknownFile(header.file.path, "archive within an archive") for header in nested)
             _sort_out([header for header in members if header not in nested], tree)
         else:
-            tree.unknown = [thing for thing in tree.unknown if not thing.path.startswith(f"{path}//")]
-            tree.unknown.append(UnknownFile(path, "zip archive without DICOM files"))
+            inner = f"{path}{SEPARATOR}"
+            tree.unknown = [one for one in tree.unknown if one.why != HIDDEN or not one.path.startswith(inner)]
+            closed = any(one.path.startswith(inner) for one in tree.unknown)
+            among = " among the members opened" if closed else ""
+            tree.unknown.append(UnknownFile(path, f"zip archive without DICOM files{among}"))

@@ -21,6 +21,8 @@ from shardforge.shards.catalogue import Reason
 from shardforge.sources.item import SourceFile
 
 SEPARATOR = "//"
+HIDDEN = "hidden"
+"""Why a member is left alone whose name, or folder's name, begins with a dot, or that macOS has added."""
 _ENCRYPTED = 0x1
 _TAIL = 22 + 0xFFFF + 20
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, KeyError)
@@ -214,11 +216,11 @@ def _listing(path: str, mtime_ns: int, infos: list[zipfile.ZipInfo]) -> ZipListi
 def _unsafe(name: str, seen: bool) -> Iterator[str]:
     parts = name.replace("\\", "/").split("/")
     if ".." in parts or not parts[0] or parts[0].endswith(":"):
-        yield "unsafe name in an archive"
+        yield "unsafe name in an archive (not opened)"
     if seen:
         yield "another member of the archive has the same name"
     if any(part.startswith(".") or part == "__MACOSX" for part in parts):
-        yield "hidden"
+        yield HIDDEN
 
 
 def _why_refused(info: zipfile.ZipInfo) -> str | None:

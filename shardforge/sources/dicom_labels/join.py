@@ -20,6 +20,7 @@ from shardforge.sources.dicom_labels.notes import JoinTally, notes_of
 from shardforge.sources.dicom_labels.options import JoinOptions
 from shardforge.sources.dicom_labels.pile import Joined, Pile, merge_labels, merge_vectors, single
 from shardforge.sources.dicom_labels.row import Layout, take_row
+from shardforge.sources.dicom_labels.slice_numbers import SliceNumbers
 from shardforge.sources.item import Label
 from shardforge.sources.meanings import Meanings, find_meanings
 from shardforge.sources.rows import Listing, settle_columns
@@ -74,23 +75,29 @@ def join_labels(table: Path, options: JoinOptions, items: Sequence[Sequence[Slic
 
     Raises:
         UsageError: the table cannot be parsed, has no column of identifiers or lacks one that is asked for; none of
-            its rows names an item; a split that can be no name of one; a column called like one that is made.
+            its rows names an item; it counts slices from 1, and nobody said so; a split that can be no name of one;
+            a column called like one that is made.
         StorageError: it cannot be read.
     """
     opened = open_table(table)
-    matcher = Matcher(items, options.first_slice)
+    matcher = Matcher(items, options.first_slice or 0)
     key = choose_key(opened, options, matcher)
     boxes = None if key.long else box_columns(opened)
     layout, left_out = _layout(opened, options, key, boxes)
     piles: dict[int, Pile] = {}
     tally = JoinTally()
+    doubted = options.first_slice is None and key.key == "slice"
+    numbers = SliceNumbers(matcher.slice_counts() if doubted else {})
     for number, cells in opened.rows():
         words = key.words(cells)
         found = key.find(words, matcher)
         tally.see(number, found)
+        if doubted:
+            numbers.see(*words)
         if found.items:
             chosen = [piles.setdefault(item, Pile()) for item in found.items]
             take_row(layout, options, number, cells, words, chosen)
+    numbers.check(opened.where)
     for item in matcher.contested() if key.key == "path" else ():
         piles[item].fail(Reason.BAD_LABEL, "several paths of the table end like the path of this file")
     made = _made(layout)
@@ -103,7 +110,10 @@ def join_labels(table: Path, options: JoinOptions, items: Sequence[Sequence[Slic
         },
         classes=tuple(sorted({name for pile in piles.values() for name in pile.marks})) if layout.long else None,
         splits_declared=any(item.split is not None for item in joined),
-        notes=tuple(notes_of(layout, options, key, piles, len(items), tally, left_out)),
+        notes=(
+            *notes_of(layout, options, key, piles, len(items), tally, left_out),
+            *(f"{Path(opened.where).name}: {note}" for note in numbers.notes()),
+        ),
     )
 
 

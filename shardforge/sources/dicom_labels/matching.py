@@ -62,6 +62,15 @@ class Matcher:
         """Items whose file was found under differing paths of the table."""
         return {item for path in self._paths.contested for item in self._by_path[path]}
 
+    def slice_counts(self) -> dict[str, frozenset[int]]:
+        """Patient → the numbers of slices that its series have."""
+        counts: dict[str, dict[str, int]] = {}
+        for (patient, index), by_series in self._by_slice.items():
+            for series in by_series:
+                known = counts.setdefault(patient, {})
+                known[series] = max(index + 1, known.get(series, 0))
+        return {patient: frozenset(by_series.values()) for patient, by_series in counts.items()}
+
     def _by_stem(self, word: str) -> Found:
         paths = self._stems.get(image_stem(word.replace("\\", "/").rpartition("/")[2]), ())
         return Found(self._by_path[paths[0]]) if len(paths) == 1 else Found(several=bool(paths))

@@ -20,7 +20,8 @@ class JoinOptions:
         key: what a row names; None recognises it by the names of the columns.
         key_columns: the column that holds it (for ``slice`` that of patients and that of slice numbers); none
             recognises them.
-        first_slice: what the table calls the first slice of a series.
+        first_slice: what the table calls the first slice of a series. None: 0, but refused where the numbers tell
+            that it is 1.
         multi: an item may have several classes, so rows that differ add up instead of contradicting each other.
         uncertain: what -1 means in label columns of 1, 0, -1 and blanks (CheXpert). ``ignore``: not positive, and
             named in the column ``label_uncertain``, so that a loss can leave it out; ``positive`` and ``negative``: 1
@@ -32,7 +33,7 @@ class JoinOptions:
     columns: SourceOptions = field(default_factory=SourceOptions)
     key: Key | None = None
     key_columns: tuple[str, ...] = ()
-    first_slice: int = 0
+    first_slice: int | None = None
     multi: bool = False
     uncertain: Uncertain = "ignore"
     keep_identifiers: bool = False

@@ -79,6 +79,57 @@ def test_a_named_key_and_slices_counted_from_one(slices: Path, tmp_path: Path) -
     }
 
 
+def numbered(*numbers: int) -> str:
+    """Slices of both patients; the number of a slice is its label."""
+    return "patient_id,slice,finding\n" + "".join(f"PAT{p},{n},s{n}\n" for p in (1, 2) for n in numbers)
+
+
+def test_slices_counted_from_one_are_refused_until_that_is_said(slices: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(numbered(1, 2, 3))
+    given = ("--kind", "dicom", "--keep-identifiers", "--table", tmp_path / "table.csv", "--label", "finding")
+    result = run("build", slices, tmp_path / "refused", *given)
+    told = " ".join(result.stderr.split())
+    assert result.returncode == 2
+    assert "counts slices from 1: no row has slice 0" in told
+    assert "--first-slice 1" in told
+    assert "--first-slice 0" in told
+    assert not (tmp_path / "refused").exists()
+    rows = build(slices, tmp_path, numbered(1, 2, 3), "--label", "finding", "--first-slice", 1)
+    assert {source: row["label_name"] for source, row in rows.items()} == {
+        f"p{p}/s{i}.dcm": f"s{i + 1}" for p, i in PLACES
+    }
+
+
+def test_slices_counted_from_one_are_taken_from_zero_if_that_is_said(slices: Path, tmp_path: Path) -> None:
+    options = ("--label", "finding", "--first-slice", 0, "--max-errors", 9)
+    rows = build(slices, tmp_path, numbered(1, 2, 3), *options, status=1)
+    assert {source: row["label_name"] for source, row in rows.items()} == {
+        f"p{p}/s{i}.dcm": f"s{i}" if i else None for p, i in PLACES
+    }
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (2,), (0, 1, 2, 3)])
+def test_numbers_that_may_count_from_zero_are_taken_so(
+    slices: Path, tmp_path: Path, numbers: tuple[int, ...]
+) -> None:
+    options = ("--label", "finding", "--max-errors", 9)
+    rows = build(slices, tmp_path, numbered(*numbers), *options, status=0 if 0 in numbers else 1)
+    assert {source: row["label_name"] for source, row in rows.items()} == {
+        f"p{p}/s{i}.dcm": f"s{i}" if i in numbers else None for p, i in PLACES
+    }
+
+
+def test_one_patient_whose_numbers_fit_both_ways_leaves_a_note(slices: Path, tmp_path: Path) -> None:
+    table = "patient_id,slice,finding\nPAT1,1,a\nPAT1,2,a\nPAT1,3,b\nPAT2,1,a\nPAT2,2,b\nelsewhere,9,a\n"
+    (tmp_path / "table.csv").write_text(table)
+    given = ("--kind", "dicom", "--table", tmp_path / "table.csv", "--label", "finding", "--dry-run")
+    result = run("build", slices, tmp_path / "out", *given, "--key-file", tmp_path / "key")
+    assert result.returncode == 0, result.stderr
+    told = " ".join(result.stderr.split())
+    assert "the highest number of 1 of 2 patients is their number of slices" in told
+    assert "give --first-slice 1" in told
+
+
 def test_slices_that_the_table_leaves_out_fail(slices: Path, tmp_path: Path) -> None:
     rows = build(
         slices, tmp_path, "PatientID,finding\nPAT1,a\nnobody,b\n", "--label", "finding", "--max-errors", 9, status=1

@@ -257,6 +257,27 @@ def test_an_ultrasound_image_is_cut_to_its_region_and_without_one_is_filtered(tm
     assert row["dicom_burned_in"] == "unknown"
 
 
+def test_a_second_window_that_the_header_lacks_is_not_made_up(tmp_path: Path, key_file: Path) -> None:
+    values = np.arange(64, dtype=np.int16).reshape(8, 8)
+    windows: dict[str, dict[str, Any]] = {
+        "one": {"WindowCenter": 40, "WindowWidth": 400},
+        "two": {"WindowCenter": [40, 30], "WindowWidth": [400, 20]},
+        "none": {"WindowCenter": None, "WindowWidth": None},
+        "fancy": {"WindowCenter": [40, 30], "WindowWidth": [400, 20], "VOILUTFunction": "FANCY"},
+    }
+    for name, given in windows.items():
+        write_image(tmp_path / "raw" / name, values, SeriesInstanceUID=f"1.2.{ord(name[0])}", **given)
+    options: dict[str, Any] = {"identifiers": "keep", "burned_in": "keep", "resize": "none", "window": "header:2"}
+    rows = {row["source"]: row for row in build(tmp_path / "raw", tmp_path / "out", key_file, **options)}
+    assert (rows["one"]["status"], rows["one"]["reason"]) == ("failed", "unsupported")
+    assert "no_window" in rows["none"]["flags"]
+    for name in ("two", "fancy"):
+        row = rows[name]
+        assert (row["dicom_window_center"], row["dicom_window_width"]) == ([30], [20])
+        assert row["dicom_voi_function"] == ["LINEAR"]
+        assert ("invalid_window" in row["flags"]) == (name == "fancy")
+
+
 def test_a_segmentation_is_the_mask_of_its_slices(corpus: Path, tmp_path: Path, key_file: Path) -> None:
     shutil.copytree(corpus / "dicom" / "patients" / "77654033" / "CT2", tmp_path / "raw")
     shutil.copy(corpus / "dicom" / "seg" / "seg_image_ct_binary.dcm", tmp_path / "raw" / "seg")

@@ -160,12 +160,33 @@ def test_touched_files_are_up_to_date_and_changed_ones_refused(
     assert digest_tree(tmp_path / "out") == digest_tree(built)
 
 
+def test_times_of_files_are_recorded_by_the_key(
+    patients: Path, key_file: Path, built: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shardforge.build(patients, tmp_path / "same", key_file=key_file, **OPTIONS)
+    shardforge.build(patients, tmp_path / "other", key_file=tmp_path / "other.key", **OPTIONS)
+    one, same, other = (
+        json.loads((out / "build.json").read_text())["input_times"]
+        for out in (built, tmp_path / "same", tmp_path / "other")
+    )
+    assert one == same != other
+    # Under the same key the times say that nothing has to be compared byte by byte.
+    capfd.readouterr()
+    again = shardforge.build(patients, tmp_path / "same", key_file=key_file, **{**OPTIONS, "quiet": False})
+    told = " ".join(capfd.readouterr().err.split())
+    assert again.status == "up to date"
+    assert "25 items" in told
+    assert "modification times" not in told
+
+
 def test_a_stopped_build_goes_on_when_more_failures_are_allowed(
     patients: Path, key_file: Path, built: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(shardforge.ShardforgeError) as caught:
         shardforge.build(patients, tmp_path / "out", key_file=key_file, **{**OPTIONS, "max_errors": 0})
     assert caught.value.exit_code == 4
+    # Its plan names the files of the source.
+    assert (tmp_path / "out" / ".staging").stat().st_mode & 0o777 == 0o700
     shardforge.build(patients, tmp_path / "out", key_file=key_file, **OPTIONS)
     assert digest_tree(tmp_path / "out") == digest_tree(built)
 

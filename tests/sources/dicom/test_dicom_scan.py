@@ -231,8 +231,8 @@ def test_zip_archives_are_read_in_place_like_folders(corpus: Path, source: Path)
     ]
     assert [item.columns for item in found.items] == [item.columns for item in plain.items]
     assert unknown(found) == {
-        "sub/study.ZIP.bak//../f00.dcm": "unsafe name in an archive",
-        "sub/study.ZIP.bak//inner/nested.zip": "archive within an archive",
+        "sub/study.ZIP.bak//../f00.dcm": "unsafe name in an archive (not opened)",
+        "sub/study.ZIP.bak//inner/nested.zip": "archive inside an archive (not opened)",
         "sub/study.ZIP.bak//inner/notes.txt": "text",
     }
     assert "1 zip archive read in place" in found.notes
@@ -392,3 +392,28 @@ def test_the_scan_does_not_depend_on_the_number_of_workers(corpus: Path, tmp_pat
     for number in range(180):
         shutil.copytree(corpus / "dicom/series_made_gap", tmp_path / f"{number}")
     assert scan(tmp_path, workers=2).items == scan(tmp_path, workers=1).items
+
+
+def test_members_that_are_not_opened_are_no_missing_dicom_files(corpus: Path, source: Path) -> None:
+    data = (corpus / "dicom" / "series_ct" / "IMG0003.dcm").read_bytes()
+    (source / "f.dcm").write_bytes(data)
+    with zipfile.ZipFile(source / "inner.zip", "w") as inner:
+        inner.writestr("x.dcm", data)
+    within = (source / "inner.zip").read_bytes()
+    (source / "inner.zip").unlink()
+    unsafe = ["../../x.dcm", "/etc/abs.dcm", "C:\\x.dcm"]
+    with zipfile.ZipFile(source / "unsafe.zip", "w") as archive:
+        for name in unsafe:
+            archive.writestr(name, data)
+    with zipfile.ZipFile(source / "nested.zip", "w") as archive:
+        archive.writestr("inner.zip", within)
+        archive.writestr("note.txt", b"nothing")
+    found = scan(source)
+    assert [item.source for item in found.items] == ["f.dcm"]
+    closed = "zip archive without DICOM files among the members opened"
+    assert unknown(found) == {
+        **{f"unsafe.zip//{name}": "unsafe name in an archive (not opened)" for name in unsafe},
+        "unsafe.zip": closed,
+        "nested.zip//inner.zip": "archive inside an archive (not opened)",
+        "nested.zip": closed,
+    }

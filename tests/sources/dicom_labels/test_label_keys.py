@@ -27,7 +27,7 @@ def chosen(tmp_path: Path, text: str, options: JoinOptions | None = None) -> tup
     path = tmp_path / "labels.csv"
     path.write_text(text)
     table, options = open_table(path), options or JoinOptions()
-    matcher = Matcher(ITEMS, options.first_slice)
+    matcher = Matcher(ITEMS, options.first_slice or 0)
     key = choose_key(table, options, matcher)
     return key, [key.find(key.words(cells), matcher).items for _, cells in table.rows()]
 
