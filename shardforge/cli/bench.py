@@ -50,4 +50,4 @@ def bench(
         progress=None if quiet or as_json else lambda line: click.echo(line, err=True),
     )
     show(report.to_json(), report.lines(), as_json, quiet)
-    return 0
+    return 1 if report.unreadable.samples else 0
