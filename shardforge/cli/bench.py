@@ -29,7 +29,8 @@ def bench(
     quiet: bool,
 ) -> int:
     """Measure reading the dataset in OUT on this machine: time per sample and stage, speed by
-    threads and workers, what binds, and the slowest samples. Nothing is written.
+    threads and workers, what binds, the slowest samples, and those that cannot be read (exit
+    code 1). Nothing is written.
 
     \b
     Example:
