@@ -29,7 +29,8 @@ def bench(
     quiet: bool,
 ) -> int:
     """Measure reading the dataset in OUT on this machine: time per sample and stage, speed by
-    threads and workers, what binds, and the slowest samples. Nothing is written.
+    threads and workers, what binds, the slowest samples, and those that cannot be read (exit
+    code 1). Nothing is written.
 
     \b
     Example:
@@ -50,4 +51,4 @@ def bench(
         progress=None if quiet or as_json else lambda line: click.echo(line, err=True),
     )
     show(report.to_json(), report.lines(), as_json, quiet)
-    return 0
+    return 1 if report.unreadable.samples else 0

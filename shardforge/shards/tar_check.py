@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import IO
 
 from shardforge.shards.agreement import compare_tar
+from shardforge.shards.catalogue import Status
 from shardforge.shards.foreign_agreement import compare_foreign
 from shardforge.shards.foreign_scan import ForeignScan, look_for, scan_foreign
 from shardforge.shards.manifest import Manifest
@@ -37,6 +38,15 @@ def reader_of(manifest: Manifest, shard: str, rows: Rows | None) -> Callable[[IO
 def as_indexed(found: Scan | ForeignScan) -> Scan | ForeignScan:
     """What was found in a tar with the right checksum: damage in one from elsewhere was there when it was indexed."""
     return replace(found, damage=()) if isinstance(found, ForeignScan) else found
+
+
+def count_samples(found: Scan | ForeignScan, rows: Rows | None) -> int:
+    """How many samples are in a tar. One from elsewhere also holds items whose rows say that they are none."""
+    if rows is None or isinstance(found, Scan):
+        return len(found.samples)
+    pairs = zip(rows.table["key"].to_pylist(), rows.table["status"].to_pylist(), strict=True)
+    none = {key for key, status in pairs if status != Status.SUCCESS}
+    return sum(sample.key not in none for sample in found.samples)
 
 
 def compare(found: Scan | ForeignScan, rows: Rows, manifest: Manifest, *, note: Note, note_row: Note) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from shardforge.shards.damage import Damage
 from shardforge.text import plain, size
+
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -15,9 +18,10 @@ class Verification:
 
     Attributes:
         damage: everything that is wrong, by file; empty for a sound dataset.
-        notes: files that do not belong to the dataset but do no harm.
+        notes: what is no damage but worth knowing: files that do not belong to the dataset, tars from elsewhere that
+            were damaged before they were indexed.
         splits, shards: as many as the manifest names.
-        samples: that were found in tars.
+        samples: that were found in tars; of tars from elsewhere, but for those whose rows say that they failed.
         items: rows that were found in parquet files.
         bytes: that were read.
     """
@@ -54,3 +58,12 @@ class Verification:
         verdict = "sound" if self.sound else f"DAMAGED in {files:,} file{'s' * (files != 1)}"
         damage = [f"  {plain(str(damage))}" for damage in self.damage]
         return [f"{verdict}: {read}", *damage, *(f"note: {plain(note)}" for note in self.notes)]
+
+
+def damaged_when_indexed(tars: Sequence[str]) -> tuple[str, ...]:
+    """The note about tars that are as they were when they were indexed: damaged. None if there are no such tars."""
+    if not tars:
+        return ()
+    named = ", ".join(tars[:_NAMED]) + ", …" * (len(tars) > _NAMED)
+    many = "1 tar was" if len(tars) == 1 else f"{len(tars):,} tars were"
+    return (f"{many} damaged already when indexed ({named}): what could be read is listed",)

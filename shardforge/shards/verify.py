@@ -23,9 +23,9 @@ from shardforge.shards.rows import Note, Rows, load
 from shardforge.shards.scan import Scan
 from shardforge.shards.sidecars import KINDS, check_sidecars, sidecar_names
 from shardforge.shards.suspect_files import SuspectFiles
-from shardforge.shards.tar_check import as_indexed, compare, reader_of
+from shardforge.shards.tar_check import as_indexed, compare, count_samples, reader_of
 from shardforge.shards.uniqueness import KeyHashes, key_hash
-from shardforge.shards.verification import Verification
+from shardforge.shards.verification import Verification, damaged_when_indexed
 
 
 def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> Verification:
@@ -63,13 +63,22 @@ class _Verifier:
     def __init__(self, root: Path, progress: Callable[[str], None]) -> None:
         self._files = SuspectFiles(root, progress)
         self._samples = self._items = 0
+        self._damaged_before: list[str] = []
         self._user_columns: tuple[str, pa.Schema] | None = None
         self._keys = KeyHashes()
         self._keyed: list[tuple[str, ShardInfo]] = []
 
     def result(self, notes: tuple[str, ...], splits: int, shards: int) -> Verification:
         damage = self._files.findings.sorted()
-        return Verification(damage, notes, splits, shards, self._samples, self._items, self._files.bytes)
+        return Verification(
+            damage,
+            (*notes, *damaged_when_indexed(self._damaged_before)),
+            splits,
+            shards,
+            self._samples,
+            self._items,
+            self._files.bytes,
+        )
 
     def read_manifest(self, present: list[str]) -> Manifest | None:
         note = self._files.note(layout.MANIFEST)
@@ -164,7 +173,7 @@ class _Verifier:
                 self._files.findings.add(layout.MANIFEST, what)
         found = self._files.use(tar, reader_of(manifest, shard.name, rows))
         if found is not None:
-            self._samples += len(found.samples)
+            self._samples += count_samples(found, rows)
             self._check_tar(found, shard, rows, manifest)
         return rows
 
@@ -172,6 +181,8 @@ class _Verifier:
         tar, intact = f"{shard.name}.tar", found.sha256 == shard.sha256
         if not intact and self._files.swapped(tar, found.sha256):
             return
+        if intact and isinstance(found, ForeignScan) and found.damage:
+            self._damaged_before.append(tar)
         found = as_indexed(found) if intact else found
         before = self._files.findings.total()
         if found.size != shard.bytes:

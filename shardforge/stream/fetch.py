@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import threading
@@ -56,6 +57,15 @@ class ShardFiles:
         if offset < 0 or size < 0 or offset + size > len(content):
             raise DamagedError(f"the index names bytes {offset} … {offset + size} outside", where=self._paths[shard])
         return content[offset : offset + size]
+
+    def shortened(self) -> list[Path]:
+        """The shards that are there, but shorter than the manifest says: to read a map of one ends the process."""
+        found = []
+        for path, size in zip(self._paths, self._sizes, strict=True):
+            with contextlib.suppress(OSError):
+                if path.stat().st_size < size:
+                    found.append(path)
+        return found
 
     def _mapped(self, shard: int) -> memoryview:
         """The map of a shard, made if need be; where not all fit, the one that was longest out of use goes."""

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader
 
 from shardforge.errors import ShardforgeError
 from shardforge.stream.dataset import ShardDataset
+from shardforge.stream.deaths import Death, explain_deaths
 from shardforge.stream.ring import Returns
 from shardforge.stream.worker import InWorker
 
@@ -90,17 +91,14 @@ class WorkerProcesses:
             if not dead:
                 raise
             self.close()
-            raise ShardforgeError(
-                f"a worker process died ({', '.join(dead)})",
-                todo="Signal 9 often means that memory ran out (`dmesg` tells): fewer workers, a smaller prefetch"
-                " or batch_size need less. The loader can be iterated again.",
-            ) from error
+            split = self._dataset.source.split
+            raise explain_deaths(dead, split.files, split.root) from error
 
     def _iterator(self) -> Any:
         return None if self._batches is None else self._batches._iterator
 
-    def _dead(self, patience: float) -> list[str]:
-        """What is known of the workers that died, after at most so many seconds."""
+    def _dead(self, patience: float) -> list[Death]:
+        """The workers that died, after at most so many seconds."""
         iterator = self._iterator()
         if iterator is None:
             return []
@@ -111,8 +109,7 @@ class WorkerProcesses:
             for process in iterator._workers:
                 if process.sentinel in ending:
                     process.join(_PATIENCE)
-        codes = [(process.pid, process.exitcode) for process in iterator._workers if not process.is_alive()]
-        return [f"pid {pid}: {_how(code)}" for pid, code in codes]
+        return [Death(process.pid, process.exitcode) for process in iterator._workers if not process.is_alive()]
 
     def close(self) -> None:
         """Ends the workers, if they are this process's: those of the process that it was forked from are let be."""
@@ -124,10 +121,6 @@ class WorkerProcesses:
                 iterator._shutdown = True
         elif iterator is not None:
             iterator._shutdown_workers()
-
-
-def _how(code: int | None) -> str:
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 def _unchanged(content: Any) -> Any:

@@ -28,7 +28,7 @@ Sample = dict[str, Any]
 _EXAMPLE = 2**62
 """The place of the sample that missing rows are modelled on: none that an epoch has."""
 _SPREAD = np.array([key_of("examples")])
-_EXAMPLES_TRIED = 1000
+EXAMPLES_TRIED = 1000
 """So many that even where only one sample in a hundred can be read, one is found but in 4 of 100 000 cases."""
 
 
@@ -176,7 +176,7 @@ class SampleMaker:
             DamagedError, StorageError: none of those can be read.
         """
         error: Exception | None = None
-        spread = permute(np.arange(min(len(ids), _EXAMPLES_TRIED), dtype=np.uint64), len(ids), _SPREAD)
+        spread = permute(np.arange(min(len(ids), EXAMPLES_TRIED), dtype=np.uint64), len(ids), _SPREAD)
         for number in ids[np.concatenate([np.zeros(1, np.int64), spread.astype(np.int64)])].tolist():
             try:
                 rows = self.gather(np.array([number]), np.array([_EXAMPLE]), 0)

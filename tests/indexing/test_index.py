@@ -414,7 +414,35 @@ def test_of_a_truncated_tar_what_is_whole_is_kept(tmp_path: Path, cut: Any, kept
     assert report.reasons == ({"truncated": 1} if failed else {})
     assert set(read_all(tmp_path)) == {f"{n:04d}" for n in (*range(kept), 10, 11)}
     # The tar is as it was when it was indexed.
-    assert verify(tmp_path).sound
+    found = verify(tmp_path)
+    assert (found.sound, found.samples, found.items) == (True, kept + 2, kept + failed + 2)
+    assert found.notes == ("1 tar was damaged already when indexed (b.tar): what could be read is listed",)
+
+
+def test_verify_names_the_first_of_many_tars_that_were_damaged_when_indexed(tmp_path: Path) -> None:
+    for number in range(4):
+        path = write_tar(tmp_path / f"{number}.tar", sample(f"a{number}", number) + sample(f"b{number}", number))
+        os.truncate(path, (BLOCKS + 1) * 512 + 100)
+    index(tmp_path, quiet=True)
+    found = verify(tmp_path)
+    assert found.notes == (
+        "4 tars were damaged already when indexed (0.tar, 1.tar, 2.tar, …): what could be read is listed",
+    )
+    # A tar that was changed since is damage, and nothing else is said of it.
+    os.truncate(tmp_path / "0.tar", 5 * 512)
+    found = verify(tmp_path)
+    assert not found.sound
+    assert found.notes[0].startswith("3 tars were damaged already when indexed (1.tar, ")
+
+
+def test_verify_counts_no_items_that_failed_as_samples(plain: Path) -> None:
+    broken = [("x.png", b"no picture"), ("x.cls", b"1"), ("y.cls", b"2"), ("z.png", encode(picture(0), "png"))]
+    write_tar(plain / "train-003.tar", [*samples([30]), *broken])
+    report = index(plain, quiet=True)
+    assert (report.samples, report.failed) == (18, 3)
+    found = verify(plain)
+    assert (found.sound, found.samples, found.items) == (True, 18, 21)
+    assert "18 samples of 21 items" in found.lines()[0]
 
 
 def test_garbage_in_the_middle_ends_a_tar_and_is_named(tmp_path: Path) -> None:

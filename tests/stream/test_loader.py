@@ -8,7 +8,9 @@ import inspect
 import io
 import json
 import multiprocessing
+import os
 import pickle
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -216,10 +218,41 @@ def test_a_killed_worker_is_explained_and_the_loader_can_be_iterated_again(plain
         next(batches)
         (worker,) = children() - before
         psutil.Process(worker).kill()
-        with pytest.raises(ShardforgeError, match=r"a worker process died \(pid \d+: signal 9\)"):
+        with pytest.raises(ShardforgeError, match=r"a worker process died \(pid \d+: signal 9\)\. .* memory ran out"):
             list(batches)
         assert len(list(loader)) == len(loader)
     assert children() == before
+
+
+def test_a_shard_truncated_under_a_worker_is_named_and_can_be_put_back(tmp_path: Path) -> None:
+    make_dataset(tmp_path, {"train": [40]}, format="npy")
+    shard = tmp_path / "train-000000.tar"
+    content = shard.read_bytes()
+    with ShardLoader(tmp_path, batch_size=2, workers=1, threads=1, prefetch=1, context="fork") as loader:
+        batches = iter(loader)
+        next(batches)
+        os.truncate(shard, 0)
+        with pytest.raises(ShardforgeError, match=r"pid \d+: signal 7\): the shard became shorter") as caught:
+            list(batches)
+        assert caught.value.where == str(shard)
+        assert f"`shardforge inspect {tmp_path} --verify`" in str(caught.value)
+        assert "memory" not in str(caught.value)
+        with pytest.raises(DamagedError, match=f"0 bytes long, not {len(content)}"):
+            list(loader)
+        (tmp_path / "new.tar").write_bytes(content)
+        (tmp_path / "new.tar").rename(shard)
+        assert len(list(loader)) == 20
+
+
+def test_a_bus_error_with_all_shards_in_order_may_be_shared_memory(plain: Path) -> None:
+    before = children()
+    with ShardLoader(plain, "train", 4, workers=1, context="fork") as loader:
+        batches = iter(loader)
+        next(batches)
+        (worker,) = children() - before
+        os.kill(worker, signal.SIGBUS)
+        with pytest.raises(ShardforgeError, match=r"signal 7\)\. .* or that shared memory \(/dev/shm\) is full"):
+            list(batches)
 
 
 def test_a_worker_killed_between_passes_is_replaced(plain: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import itertools
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from shardforge.errors import UsageError
@@ -10,7 +13,9 @@ from shardforge.inspect.bench.advice import advise
 from shardforge.inspect.bench.report import BenchReport
 from shardforge.inspect.bench.settings import grid, measure_setting
 from shardforge.inspect.bench.stages import measure_stages
+from shardforge.inspect.bench.unreadable import describe
 from shardforge.inspect.bench.workload import choose_workload
+from shardforge.stream.tally import logger
 from shardforge.stream.threads import choose_threads
 
 _STAGES = 0.25
@@ -39,7 +44,8 @@ def bench(
 
     Raises:
         UsageError: an option makes no sense for this dataset.
-        StorageError, DamagedError: the dataset or a sample cannot be read.
+        StorageError, DamagedError: the dataset cannot be read, or none of its samples. Single ones that cannot be
+            read are in the report.
     """
     if not 0 < seconds < float("inf"):
         raise UsageError(f"--seconds {seconds:g}: a positive number")
@@ -48,12 +54,29 @@ def bench(
     report = progress or (lambda line: None)
     workload = choose_workload(root, split, batch_size, crop)
     processors = choose_threads(None, 0)
-    stages = measure_stages(workload, _STAGES * seconds, report)
     settings = grid(processors)
     steps = (0.0, step_ms) if step_ms else (0.0,)
     tried = [(setting, step) for setting in settings for step in steps]
     each = (1 - _STAGES) * seconds / len(tried) / _ROUNDS
-    rounds = [[measure_setting(workload, *one, each, report) for one in tried] for _ in range(_ROUNDS)]
+    with _silent():
+        stages = measure_stages(workload, _STAGES * seconds, report)
+        rounds = [[measure_setting(workload, *one, each, report) for one in tried] for _ in range(_ROUNDS)]
     # What else runs on the machine only ever slows down.
     speeds = tuple(max(same, key=lambda speed: speed.rate) for same in zip(*rounds, strict=True))
-    return BenchReport(workload, processors, stages, speeds, advise(stages.means, speeds, workload.batch_size))
+    bad = stages.unreadable.union(*(speed.unreadable for speed in itertools.chain(*rounds)))
+    advice = advise(stages.means, speeds, workload.batch_size)
+    return BenchReport(workload, processors, stages, speeds, advice, describe(workload, bad))
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Every loader would log what it masks; the report tells it once."""
+    logger.addFilter(_no_record)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_no_record)
+
+
+def _no_record(record: logging.LogRecord) -> bool:
+    return False

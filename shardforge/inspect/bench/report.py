@@ -10,6 +10,7 @@ import numpy as np
 from shardforge.inspect.bench.advice import Advice
 from shardforge.inspect.bench.settings import Speed
 from shardforge.inspect.bench.stages import STAGES, Seconds, SlowSample, Stages
+from shardforge.inspect.bench.unreadable import Unreadable
 from shardforge.inspect.bench.workload import Workload
 from shardforge.inspect.columns import aligned
 from shardforge.text import plain, size
@@ -30,6 +31,7 @@ class BenchReport:
     stages: Stages
     speeds: tuple[Speed, ...]
     advice: Advice
+    unreadable: Unreadable
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for ``json.dumps``; times in milliseconds."""
@@ -51,11 +53,13 @@ class BenchReport:
             "binds": self.advice.binds,
             "why": self.advice.why,
             "use": asdict(self.advice.use),
+            "unreadable": self.unreadable.to_json(),
         }
 
     def lines(self) -> list[str]:
         """Text for people; whatever came from users is safe for a terminal."""
-        return [*self._head(), "", *self._stages(), "", *self._speeds(), "", *self._slowest(), "", *self._advice()]
+        parts = [self._head(), self._stages(), self._speeds(), self._slowest(), self._advice(), self._unreadable()]
+        return [line for part in parts if part for line in ("", *part)][1:]
 
     def _head(self) -> list[str]:
         work = self.workload
@@ -102,6 +106,15 @@ class BenchReport:
             ["use", f"ShardLoader(..., threads={use.threads}, workers={use.workers})"],
         ]
         return aligned(rows, left=2)
+
+    def _unreadable(self) -> list[str]:
+        count, first = self.unreadable.samples, self.unreadable.first
+        if not count:
+            return []
+        head = f"UNREADABLE: {count:,} of the samples that were read; no figure above counts them"
+        rows = [[f"  {plain(sample.key)}", plain(sample.what)] for sample in first]
+        more = [f"  and {count - len(first):,} more"] if count > len(first) else []
+        return [head, *aligned(rows, left=2), *more, "`shardforge inspect --verify` checks the whole dataset"]
 
 
 def _summary(values: Seconds) -> dict[str, float]:

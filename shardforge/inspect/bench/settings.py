@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from shardforge.inspect.bench.unreadable import unreadable_in
 from shardforge.inspect.bench.workload import Workload
 from shardforge.stream.loader import ShardLoader
 
@@ -38,6 +38,7 @@ class Speed:
         rate: images per second.
         first: seconds from making the loader to its first batch.
         waits: p50 and p99 of the seconds that the training process waited for a batch.
+        unreadable: numbers in the split of samples that could not be read; ``rate`` does not count them.
     """
 
     setting: Setting
@@ -45,6 +46,7 @@ class Speed:
     rate: float
     first: float
     waits: tuple[float, float]
+    unreadable: frozenset[int] = frozenset()
 
 
 def grid(processors: int) -> list[Setting]:
@@ -63,35 +65,40 @@ def measure_setting(
     """Reads for about so many seconds, at least two batches. The step is slept through: as while a GPU works.
 
     Raises:
-        StorageError, DamagedError: a sample cannot be read.
+        StorageError, DamagedError: the dataset cannot be read.
     """
     beside = f" beside steps of {step_ms:g} ms" if step_ms else ""
     report(f"threads={setting.threads}, workers={setting.workers}{beside}, {seconds:.1f} s")
     began = time.perf_counter()
+    unreadable = set[int]()
     with workload.loader(setting.threads, setting.workers) as loader:
         batches = _endless(loader)
-        next(batches)
+        unreadable.update(next(batches))
         first = time.perf_counter() - began
-        counted, waits = 0, []
+        counted, waits = 0, list[float]()
         start = now = time.perf_counter()
         warm, end = start + _WARMING * seconds, start + seconds
-        while now < end or not counted:
+        while now < end or not waits:
             asked = time.perf_counter()
-            next(batches)
+            bad = next(batches)
             got = time.perf_counter()
             if step_ms:
                 time.sleep(step_ms / 1000)
             now = time.perf_counter()
+            unreadable.update(bad)
             if now < warm:
                 start = now
             else:
-                counted += workload.batch_size
+                counted += workload.batch_size - len(bad)
                 waits.append(got - asked)
         rate = counted / (now - start)
     p50, p99 = np.percentile(waits, [50, 99]).tolist()
-    return Speed(setting, step_ms, rate, first, (p50, p99))
+    return Speed(setting, step_ms, rate, first, (p50, p99), frozenset(unreadable))
 
 
-def _endless(loader: ShardLoader) -> Iterator[Any]:
+def _endless(loader: ShardLoader) -> Iterator[list[int]]:
+    """Takes batches; gives the numbers of the samples in each that could not be read."""
     while True:
-        yield from loader
+        plan = loader.plan()
+        for step, batch in enumerate(loader):
+            yield unreadable_in(plan, step, batch)

@@ -18,6 +18,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from shardforge.errors import DamagedError, StorageError
+from shardforge.inspect.bench.unreadable import unreadable_in
 from shardforge.inspect.bench.workload import Workload
 from shardforge.shards.manifest import FieldInfo
 from shardforge.stream.augment import Numbers, Shape, Transform
@@ -25,6 +27,7 @@ from shardforge.stream.batches import BatchJob
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.decode import Reduce
 from shardforge.stream.fields import Member
+from shardforge.stream.planning import EpochPlan
 from shardforge.stream.reader import Split
 from shardforge.stream.resizing import Image
 from shardforge.stream.share import Share
@@ -63,9 +66,14 @@ class _Record:
 
 @dataclass
 class _Log:
-    """The samples of a batch."""
+    """The samples of a batch. ``lost``: seconds that went to those that cannot be read."""
 
     records: list[_Record] = field(default_factory=list)
+    lost: float = 0.0
+
+    def clear(self) -> None:
+        self.records.clear()
+        self.lost = 0.0
 
 
 @dataclass(frozen=True)
@@ -92,12 +100,14 @@ class Stages:
             samples, drawing random numbers, putting the batch together; one number for each batch, divided by its
             rows.
         slowest: the :data:`SLOWEST` samples that took longest, longest first.
+        unreadable: numbers in the split of samples that could not be read; no figure counts them.
     """
 
     samples: int
     bytes: int
     seconds: dict[str, Seconds]
     slowest: tuple[SlowSample, ...]
+    unreadable: frozenset[int]
 
     @property
     def means(self) -> dict[str, float]:
@@ -109,7 +119,7 @@ def measure_stages(workload: Workload, seconds: float, report: Callable[[str], N
     """Makes batches for about so many seconds, at least one.
 
     Raises:
-        StorageError, DamagedError: a sample cannot be read.
+        StorageError, DamagedError: the dataset cannot be read, or none of the samples of two epochs.
     """
     report(f"stages of a sample, {seconds:.0f} s")
     log = _Log()
@@ -119,30 +129,32 @@ def measure_stages(workload: Workload, seconds: float, report: Callable[[str], N
     share = dataset.share(0)
     # The first sample also loads and prepares what every later one finds.
     next(dataset.source.singles(0, share, range(1)))
-    log.records.clear()
+    log.clear()
     rest: list[float] = []
     kept: list[_Record] = []
-    first: BatchJob | None = None
+    unreadable = set[int]()
     end = time.perf_counter() + seconds
     with _one_thread():
-        for job in _endless(dataset, share):
-            first = first or job
+        for number, (plan, step, job) in enumerate(_endless(dataset, share)):
             began = time.thread_time()
-            job.make_all()
-            spent = time.thread_time() - began
+            batch = job.make_all()
+            spent = time.thread_time() - began - log.lost
+            unreadable.update(unreadable_in(plan, step, batch))
             rest.append((spent - sum(record.processor for record in log.records)) / workload.batch_size)
             kept += log.records
-            log.records.clear()
-            if time.perf_counter() >= end or len(kept) >= _MOST:
+            log.clear()
+            if kept and (time.perf_counter() >= end or len(kept) >= _MOST):
                 break
-            if job is first:
+            if not kept and number >= 2 * share.steps:
+                raise DamagedError(f"none of {len(unreadable):,} samples can be read", where=workload.root)
+            if not number:
                 # Its memory was new, and the system had to clear it; that of the others is used again.
                 rest.clear()
                 kept.clear()
         slowest = _slowest(dataset, kept, log, time.perf_counter() + seconds * _CONFIRMING)
     columns = {name: np.array([getattr(record, name) for record in kept]) for name in STAGES[:3]}
     total = sum(record.bytes for record in kept)
-    return Stages(len(kept), total, {**columns, STAGES[3]: np.maximum(rest, 0.0)}, slowest)
+    return Stages(len(kept), total, {**columns, STAGES[3]: np.maximum(rest, 0.0)}, slowest, frozenset(unreadable))
 
 
 def _slowest(dataset: ShardDataset, records: list[_Record], log: _Log, end: float) -> tuple[SlowSample, ...]:
@@ -175,10 +187,13 @@ def _less(known: _Record, new: _Record, fresh: bool) -> _Record:
     )
 
 
-def _endless(dataset: ShardDataset, share: Share) -> Iterator[BatchJob]:
+def _endless(dataset: ShardDataset, share: Share) -> Iterator[tuple[EpochPlan, int, BatchJob]]:
+    """Batches to be made, each with the plan of its epoch and its step there."""
     slots = RecycledSlots()
     for epoch in itertools.count():
-        yield from dataset.source.jobs(epoch, share, range(share.steps), slots)
+        plan = dataset.plan(epoch)
+        for step, job in enumerate(dataset.source.jobs(epoch, share, range(share.steps), slots)):
+            yield plan, step, job
 
 
 @contextmanager
@@ -209,7 +224,11 @@ class _TimedMember(Member):
         read = time.thread_time()
         gave_up = _switches() > switches
         storage = time.perf_counter() - waited if gave_up else read - began
-        value = super().decoded(number, gathered, reduce, copy)
+        try:
+            value = super().decoded(number, gathered, reduce, copy)
+        except (DamagedError, StorageError):
+            self._log.lost += time.thread_time() - began
+            raise
         spent = time.thread_time() - began
         decode = spent - (read - began)
         self._log.records.append(_Record(number, gathered[2], storage, decode, value.shape, spent, gave_up))

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shardforge.errors import UsageError
+import numpy as np
+import numpy.typing as npt
+
+from shardforge.errors import DamagedError, StorageError, UsageError
 from shardforge.shards.manifest import Manifest
 from shardforge.stream.augment import RandomHorizontalFlip, RandomResizedCrop, Transform
 from shardforge.stream.collate import PadCollate
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.loader import ShardLoader
 from shardforge.stream.reader import Split, choose_split
+from shardforge.stream.sample import EXAMPLES_TRIED
 
 CROP = 224
 _RESIZABLE = ("uint8", "uint16", "int16", "float32", "float64")
@@ -55,7 +59,7 @@ class Workload:
         # Alone, also under torchrun: what is measured is this process.
         collate = PadCollate() if self.padded else None
         share = {"rank": 0, "world_size": 1, "tail": "drop"}
-        return {"split": self.split, "batch_size": self.batch_size, "collate": collate, **share}
+        return {"split": self.split, "batch_size": self.batch_size, "collate": collate, "on_error": "mask", **share}
 
 
 def choose_workload(root: Path, split: str | None, batch_size: int, crop: int | None) -> Workload:
@@ -68,7 +72,7 @@ def choose_workload(root: Path, split: str | None, batch_size: int, crop: int | 
 
     Raises:
         UsageError: no such split, or one without samples; a crop of what cannot be cropped.
-        StorageError, DamagedError: the dataset cannot be read.
+        StorageError, DamagedError: the dataset cannot be read, or none of its samples.
     """
     if batch_size < 1:
         raise UsageError(f"--batch-size {batch_size}: at least 1")
@@ -78,7 +82,7 @@ def choose_workload(root: Path, split: str | None, batch_size: int, crop: int | 
     chosen = choose_split(root, manifest, _split_of(manifest) if split is None else split)
     if not len(chosen):
         raise UsageError(f"split {chosen.name!r} has no samples", where=root)
-    side = _crop_of(chosen, crop)
+    side = _crop_of(chosen, _example(chosen), crop)
     return Workload(
         root=root,
         split=chosen.name,
@@ -95,10 +99,19 @@ def _split_of(manifest: Manifest) -> str:
     return "train" if "train" in filled or not filled else filled[0]
 
 
-def _crop_of(split: Split, crop: int | None) -> int:
+def _example(split: Split) -> npt.NDArray[Any]:
+    """An image like one of the split's: the first, or where that cannot be read, another."""
+    dataset = ShardDataset(split.root, split.name, fields=("image",), rank=0, world_size=1)
+    try:
+        return np.asarray(dataset.source.maker.blank(np.arange(len(split)))["image"])
+    except (StorageError, DamagedError) as error:
+        what = f"none of {min(len(split), EXAMPLES_TRIED):,} samples can be read; the first: {error.what}"
+        raise type(error)(what, where=error.where, todo=error.todo) from None
+
+
+def _crop_of(split: Split, image: npt.NDArray[Any], crop: int | None) -> int:
     if crop == 0:
         return 0
-    image = split[0]["image"]
     volume = split.manifest.fields[split.manifest.image_field].kind == "volume"
     if volume or image.dtype.name not in _RESIZABLE:
         if crop is None:

@@ -147,12 +147,53 @@ def test_a_step_is_measured_beside_reading_alone(jpegs: Path) -> None:
     assert all(speed.rate <= 4 / 0.005 for speed in report.speeds if speed.step_ms)
 
 
-def test_a_damaged_sample_is_named(tmp_path: Path) -> None:
+def damage(tar: Path, count: int = -1) -> None:
+    """Spoils the first PNGs of a tar, or all."""
+    tar.write_bytes(tar.read_bytes().replace(b"\x89PNG\r\n", b"\x89PNX\r\n", count))
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_damaged_samples_are_counted_and_named_and_the_others_measured(tmp_path: Path, batch_size: int) -> None:
     root = dataset(tmp_path, format="png")
-    tar = root / "train-000000.tar"
-    tar.write_bytes(tar.read_bytes().replace(b"\x89PNG\r\n", b"\x89PNX\r\n"))
-    with pytest.raises(DamagedError, match="sample 00000000"):
-        bench(root, batch_size=4, seconds=BRIEF)
+    damage(root / "train-000000.tar")
+    report = bench(root, batch_size=batch_size, seconds=BRIEF)
+    found = report.to_json()
+    assert found["unreadable"] == {
+        "samples": 6,
+        "first": [{"key": f"{number:09d}", "what": "no PNG"} for number in range(5)],
+    }
+    assert {sample["key"] for sample in found["slowest"]} <= {f"{number:09d}" for number in range(6, 12)}
+    assert all(math.isfinite(number) and number >= 0 for number in numbers(found))
+    text = report.lines()
+    start = text.index("UNREADABLE: 6 of the samples that were read; no figure above counts them")
+    assert text[start + 1] == "  000000000  no PNG"
+    assert text[start + 6] == "  and 1 more"
+
+
+def test_damaged_samples_make_exit_1_and_nothing_is_logged(tmp_path: Path) -> None:
+    root = dataset(tmp_path, format="png")
+    damage(root / "train-000000.tar", 1)
+    result = run("bench", root, "--seconds", BRIEF, "--batch-size", 4, "--json")
+    assert (result.returncode, result.stderr) == (1, "")
+    assert json.loads(result.stdout)["unreadable"] == {
+        "samples": 1,
+        "first": [{"key": "000000000", "what": "no PNG"}],
+    }
+
+
+def test_a_sound_dataset_has_nothing_unreadable(jpegs: Path) -> None:
+    report = bench(jpegs, batch_size=4, seconds=BRIEF)
+    assert report.to_json()["unreadable"] == {"samples": 0, "first": []}
+    assert "UNREADABLE" not in "\n".join(report.lines())
+
+
+@pytest.mark.parametrize("crop", [None, 0])
+def test_where_all_samples_are_damaged_that_is_said(tmp_path: Path, crop: int | None) -> None:
+    root = dataset(tmp_path, format="png")
+    for shard in range(2):
+        damage(root / f"train-{shard:06d}.tar")
+    with pytest.raises(DamagedError, match=r"sample 000000000.*: none of 12 samples can be read; the first: no PNG"):
+        bench(root, batch_size=4, crop=crop, seconds=BRIEF)
 
 
 def test_the_command_prints_text_or_one_object(jpegs: Path) -> None:
