@@ -67,7 +67,7 @@ class ShardDataset(IterableDataset[Any]):
             ``mask``: one last step in which missing rows are zeros with ``valid`` False, ``key`` "" and ``label``
             −100; ``drop``: left out, counted by :attr:`dropped`. Default: drop when shuffling, mask otherwise.
         on_error: what happens to a sample that cannot be read. ``raise``, or ``mask``: it becomes a missing row,
-            counted by :attr:`masked_errors`; every process that meets it logs it, once per cause and 20 causes at most.
+            counted by :attr:`masked_errors`; every process that meets it logs it, once per cause, 20 causes at most.
             Errors in transforms are always raised, with a note that names the sample.
         where: a ``pyarrow.compute`` expression over parquet columns: only samples for which it is true.
         weights: draws with replacement in proportion to these: one number per sample of the split, a parquet column,
