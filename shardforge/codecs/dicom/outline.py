@@ -53,8 +53,8 @@ class Outline:
     def breaks_off(self, sop_class: str) -> bool:
         """Whether these are the first elements of an image object rather than all of an object without pixels.
 
-        A cut between two elements leaves no other trace: the Image Pixel module is there in part, or not at all though
-        everything that stands before the last tag is.
+        A cut between two elements leaves no other trace than these: the Image Pixel module is there in part; or not
+        at all, though what an image has to have before the last tag is there, the SOP class at least.
         """
         if not is_image_storage(sop_class):
             return False
@@ -62,4 +62,4 @@ class Outline:
         if stated:
             return len(stated) < len(_PIXEL_MODULE)
         before = {tag for tag in _REQUIRED if tag <= self._last}
-        return before == self._seen
+        return bool(before) and before == self._seen

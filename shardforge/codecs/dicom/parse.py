@@ -23,7 +23,7 @@ from pydicom.filereader import data_element_generator
 from pydicom.tag import BaseTag
 
 from shardforge.codecs.dicom.bounded_source import BoundedSource
-from shardforge.codecs.dicom.nested import has_endless_sequence
+from shardforge.codecs.dicom.nested import endless_sequences
 from shardforge.codecs.dicom.outline import Outline
 from shardforge.codecs.dicom.part10 import Start, read_start
 from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS, sniff_fragment
@@ -162,7 +162,7 @@ def _walk(head: bytes, start: Start, tags: Set[int] | None) -> Parsed | None:
     first = head[start.offset : start.offset + 6]
     implicit = _is_implicit(first)
     found = walk(head, start.offset, tags, implicit=implicit) if start.little else None
-    if found is None or has_endless_sequence(found.elements):
+    if found is None or endless_sequences(found.elements):
         return None
     pixels = PixelElement(found.tag, found.start, found.length, found.vr, True)
     return Parsed(
@@ -227,7 +227,8 @@ def _parse(file: BinaryIO, size: int, start: Start, tags: Set[int] | None) -> Pa
         problem = Reason.CORRUPT
     if source.exhausted:
         problem = Reason.OVER_BUDGET
-    elif has_endless_sequence(elements):
+    for tag in endless_sequences(elements):
+        del elements[tag]
         pixels, problem = None, Reason.OVER_BUDGET
     if pixels is None and whole < 1:
         raise _nothing(start, problem)
