@@ -63,11 +63,12 @@ def test_a_file_cut_before_its_pixel_data_is_never_one_without_pixels(
     data = image(syntax, undefined)
     assert judged(data, tags) is None
     cuts = {end: judged(data[:end], tags) for end in range(1, len(data))}
-    # Between the whole Image Pixel module and the pixel data a cut leaves no trace, nor does one before the SOP class.
+    # Between the whole Image Pixel module and the pixel data a cut leaves no trace.
     silent = [end for end, reason in cuts.items() if reason is Reason.NO_PIXELS]
     assert len(silent) <= (0 if syntax == DEFLATED else 1), silent
     known = {None, Reason.NOT_DICOM, Reason.TRUNCATED, Reason.NO_PIXELS}
-    assert set(cuts.values()) <= known
+    # The first bytes of a cut file meta element are no deflate stream.
+    assert set(cuts.values()) <= known | ({Reason.CORRUPT} if syntax == DEFLATED else set())
     assert all(reason is Reason.NOT_DICOM for end, reason in cuts.items() if end <= 132)
 
 
@@ -88,9 +89,9 @@ def test_a_few_tags_out_of_order_are_read_over_and_many_are_not() -> None:
 
 def test_work_on_one_source_is_bounded() -> None:
     source = BoundedSource(io.BytesIO(bytes(8)), 8)
+    source.work = MOST_WORK
     with pytest.raises(TooMuchWork):
-        for _ in range(MOST_WORK + 1):
-            source.seek(0)
+        source.seek(0)
     assert source.exhausted
 
 
