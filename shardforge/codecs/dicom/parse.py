@@ -12,16 +12,19 @@ import struct
 import warnings
 import zlib
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
 
 import pydicom.config
 from pydicom.charset import convert_encodings
-from pydicom.dataelem import RawDataElement
 from pydicom.dataset import Dataset
 from pydicom.filereader import data_element_generator
 from pydicom.tag import BaseTag
 
+from shardforge.codecs.dicom.bounded_source import BoundedSource
+from shardforge.codecs.dicom.nested import endless_sequences
+from shardforge.codecs.dicom.outline import Outline
 from shardforge.codecs.dicom.part10 import Start, read_start
 from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS, sniff_fragment
 from shardforge.codecs.dicom.walk import PIXEL_TAGS, UNDEFINED, walk
@@ -69,7 +72,8 @@ class Parsed:
         media_sop_class: MediaStorageSOPClassUID of the file meta, or "".
         flags: ``ts_inferred``, ``preamble_not_empty``.
         pixels: where the pixel data stand; None if there are none.
-        problem: ``truncated`` or ``corrupt`` if that kept the parser from reaching the pixel data or the end.
+        problem: ``truncated``, ``corrupt`` or ``over_budget`` if that kept the parser from reaching the pixel data or
+            the end; ``truncated`` also where an image's header ends between two elements before it is complete.
         inflated: the dataset's own bytes where the transfer syntax deflates them; a header-only pass leaves it None.
     """
 
@@ -101,7 +105,8 @@ def parse_dicom(
         head_size: bytes to read first where ``tags`` are given; all of a file that is in memory anyway.
 
     Raises:
-        SampleError: ``empty``, ``not_dicom``, ``corrupt`` (a damaged deflate stream), ``over_budget`` (inflated).
+        SampleError: ``empty``, ``not_dicom``, ``truncated`` (no element behind the file meta information),
+            ``corrupt`` (a damaged deflate stream, or zeros behind the meta information), ``over_budget`` (inflated).
     """
     if size == 0:
         raise SampleError(Reason.EMPTY)
@@ -114,9 +119,8 @@ def parse_dicom(
     wanted = None if tags is None else frozenset(map(int, tags))
     if start.transfer_syntax in DEFLATED_DATASETS:
         return _parse_deflated(file, head, start, wanted, max_inflated, size)
-    parsed = _walk(head, start, wanted) or _parse(io.BytesIO(head), len(head), start, wanted)
-    if parsed.pixels is None and len(head) < size:
-        parsed = _parse(_Clamped(file, size), size, start, wanted)
+    whole = io.BytesIO(head) if len(head) == size else file
+    parsed = _walk(head, start, wanted) or _parse(whole, size, start, wanted)
     if Flag.TS_INFERRED in start.flags and parsed.pixels is not None and parsed.pixels.length is None:
         found = sniff_fragment(_first_fragment(file, parsed.pixels))
         return replace(parsed, transfer_syntax=found or parsed.transfer_syntax)
@@ -129,41 +133,28 @@ def _parse_deflated(
     """Inflates the dataset (PS3.5, A.5) no further than the pass needs."""
     inside = replace(start, offset=0)
     if tags is not None:
-        some = _inflate(head[start.offset :], min(_INFLATED_HEAD, limit))
-        parsed = _parse(io.BytesIO(some), len(some), inside, tags)
-        if parsed.pixels is not None:
-            return parsed
+        some, _ = _inflate(head[start.offset :], min(_INFLATED_HEAD, limit))
+        with suppress(SampleError):
+            parsed = _parse(io.BytesIO(some), len(some), inside, tags)
+            if parsed.pixels is not None:
+                return parsed
         head += file.read(size - len(head))
-    whole = _inflate(head[start.offset :], limit + 1)
+    whole, ended = _inflate(head[start.offset :], limit + 1)
     if len(whole) > limit:
         raise SampleError(Reason.OVER_BUDGET, f"the dataset inflates to more than {limit} bytes")
     parsed = _parse(io.BytesIO(whole), len(whole), inside, tags)
+    if parsed.pixels is None and parsed.problem is None and not ended:
+        parsed = replace(parsed, problem=Reason.TRUNCATED)
     return parsed if tags is not None else replace(parsed, inflated=whole)
 
 
-def _inflate(data: bytes, limit: int) -> bytes:
+def _inflate(data: bytes, limit: int) -> tuple[bytes, bool]:
+    """Up to ``limit`` bytes, and whether the stream ends with them."""
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, limit)
+        return stream.decompress(data, limit), stream.eof
     except zlib.error as error:
         raise SampleError(Reason.CORRUPT, f"deflated dataset: {error}") from None
-
-
-class _Clamped(io.RawIOBase):
-    """Never asks a file for more than it has: a buffered reader allocates whatever length an element states."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self._size = file, size
-        file.seek(0)
-
-    def read(self, count: int = -1) -> bytes:
-        left = max(0, self._size - self._file.tell())
-        return self._file.read(left if count < 0 else min(count, left))
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
 
 
 def _walk(head: bytes, start: Start, tags: Set[int] | None) -> Parsed | None:
@@ -171,7 +162,7 @@ def _walk(head: bytes, start: Start, tags: Set[int] | None) -> Parsed | None:
     first = head[start.offset : start.offset + 6]
     implicit = _is_implicit(first)
     found = walk(head, start.offset, tags, implicit=implicit) if start.little else None
-    if found is None:
+    if found is None or endless_sequences(found.elements):
         return None
     pixels = PixelElement(found.tag, found.start, found.length, found.vr, True)
     return Parsed(
@@ -194,30 +185,39 @@ def _dataset(elements: dict[BaseTag, Any], start: Start, *, implicit: bool) -> D
     return dataset
 
 
-def _parse(file: BinaryIO | _Clamped, size: int, start: Start, tags: Set[int] | None) -> Parsed:
+def _parse(file: BinaryIO, size: int, start: Start, tags: Set[int] | None) -> Parsed:
+    source = BoundedSource(file, size)
     implicit = start.implicit
-    file.seek(start.offset)
-    first = file.read(6)
+    source.seek(start.offset)
+    first = source.read(6)
     if len(first) == 6:
         implicit = _is_implicit(first)
-    file.seek(start.offset)
-    found: list[PixelElement] = []
+    source.seek(start.offset)
+    outline = Outline()
+    pixels: PixelElement | None = None
+    problem: Reason | None = None
 
-    def at_pixels(tag: int, vr: str | None, length: int) -> bool:
-        if tag not in PIXEL_TAGS:
-            return False
-        found.append(PixelElement(int(tag), file.tell(), None if length == UNDEFINED else length, vr, start.little))
-        return True
+    def stops(tag: int, vr: str | None, length: int) -> bool:
+        nonlocal pixels, problem
+        at = source.tell()
+        if tag in PIXEL_TAGS:
+            pixels = PixelElement(int(tag), at, None if length == UNDEFINED else length, vr, start.little)
+            return True
+        problem = outline.follow(int(tag))
+        if problem is None and length != UNDEFINED and at + length > size:
+            problem = Reason.TRUNCATED
+        return problem is not None
 
     elements: dict[BaseTag, Any] = {}
-    problem: Reason | None = None
+    whole = 1
     try:
         for element in data_element_generator(
-            cast(BinaryIO, file), implicit, start.little, at_pixels, specific_tags=cast(Any, tags and list(tags))
+            cast(BinaryIO, source), implicit, start.little, stops, specific_tags=cast(Any, tags and list(tags))
         ):
             elements[element.tag] = element
-        if not found and (file.tell() > size or _is_short(elements)):
-            problem = Reason.TRUNCATED
+        whole = outline.count - (problem is not None)
+        if pixels is None and problem is None:
+            problem = _end(source, size, outline, _sop_class(elements) or start.media_sop_class)
     except MemoryError:
         raise
     except (OSError, EOFError, struct.error):
@@ -225,16 +225,36 @@ def _parse(file: BinaryIO | _Clamped, size: int, start: Start, tags: Set[int] | 
     except Exception:
         # pydicom raises whatever a hostile length or nesting makes it run into.
         problem = Reason.CORRUPT
-    if len(first) < 6 or (tags is None and not elements and not found):
-        raise SampleError(Reason.NOT_DICOM, "no element can be read")
+    if source.exhausted:
+        problem = Reason.OVER_BUDGET
+    for tag in endless_sequences(elements):
+        del elements[tag]
+        pixels, problem = None, Reason.OVER_BUDGET
+    if pixels is None and whole < 1:
+        raise _nothing(start, problem)
     dataset = _dataset(elements, start, implicit=implicit)
-    pixels = found[0] if found else None
     return Parsed(dataset, start.transfer_syntax, start.media_sop_class, start.flags, pixels, problem)
 
 
-def _is_short(elements: dict[BaseTag, Any]) -> bool:
-    last = next(reversed(elements.values()), None)
-    return isinstance(last, RawDataElement) and last.length not in (UNDEFINED, len(last.value or b""))
+def _end(source: BoundedSource, size: int, outline: Outline, sop_class: str) -> Reason | None:
+    """What is wrong with elements that end without pixel data."""
+    if source.broke_off or outline.breaks_off(sop_class):
+        return Reason.TRUNCATED
+    # A delimiter without its sequence ends a dataset for pydicom.
+    return Reason.CORRUPT if source.tell() != size or source.unread == 0 else None
+
+
+def _nothing(start: Start, problem: Reason | None) -> SampleError:
+    """Why a file has no element at all: without file meta information it need not be of DICOM."""
+    if start.offset in (0, 132) and Flag.TS_INFERRED in start.flags:
+        return SampleError(Reason.NOT_DICOM, "no element can be read")
+    return SampleError(problem or Reason.TRUNCATED, "no element behind the file meta information")
+
+
+def _sop_class(elements: dict[BaseTag, Any]) -> str:
+    stated = elements.get(BaseTag(0x00080016))
+    value = None if stated is None else stated.value
+    return value.decode("latin-1").strip("\0 ") if isinstance(value, bytes) else ""
 
 
 def _encodings(elements: dict[BaseTag, Any]) -> list[str]:

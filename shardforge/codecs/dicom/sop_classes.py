@@ -50,3 +50,8 @@ CT_CLASSES = frozenset(_STORAGE + part for part in ("2", "2.1", "2.2"))
 def is_no_picture(uid: str) -> bool:
     """Whether objects of this SOP class never hold an image."""
     return f"{uid}.".startswith(_NOT_PICTURES) and not f"{uid}.".startswith(_PICTURES)
+
+
+def is_image_storage(uid: str) -> bool:
+    """Whether objects of this SOP class hold an image, by the standard's own classes."""
+    return uid.startswith(_STORAGE) and not is_no_picture(uid)

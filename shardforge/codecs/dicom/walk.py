@@ -10,7 +10,7 @@ import io
 import struct
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from pydicom.charset import convert_encodings, default_encoding
 from pydicom.dataelem import RawDataElement, empty_value_for_VR
@@ -18,6 +18,9 @@ from pydicom.filereader import data_element_generator
 from pydicom.tag import BaseTag
 from pydicom.valuerep import EXPLICIT_VR_LENGTH_16, EXPLICIT_VR_LENGTH_32
 from pydicom.values import convert_string
+
+from shardforge.codecs.dicom.bounded_source import BoundedSource
+from shardforge.codecs.dicom.outline import Outline
 
 PIXEL_TAGS = frozenset((0x7FE00008, 0x7FE00009, 0x7FE00010))
 """FloatPixelData, DoubleFloatPixelData, PixelData."""
@@ -61,6 +64,8 @@ def walk(data: bytes, at: int, tags: Collection[int] | None, *, implicit: bool) 
     encoding: Any = default_encoding
     vr: str | None = None
     size = len(data)
+    outline = Outline()
+    source = BoundedSource(io.BytesIO(data), size)
     while at + 8 <= size:
         begin = at
         if implicit:
@@ -79,10 +84,10 @@ def walk(data: bytes, at: int, tags: Collection[int] | None, *, implicit: bool) 
         tag = group << 16 | number
         if tag in PIXEL_TAGS:
             return Walked(elements, tag, vr, at, None if length == UNDEFINED else length)
-        if group == _DELIMITERS:
+        if group == _DELIMITERS or outline.follow(tag) is not None:
             return None
         if length == UNDEFINED:
-            end = _read_by_pydicom(data, begin, tags, elements, encoding, implicit=implicit)
+            end = _read_by_pydicom(source, begin, tags, elements, encoding, implicit=implicit)
             if end is None:
                 return None
             at = end
@@ -104,11 +109,15 @@ def walk(data: bytes, at: int, tags: Collection[int] | None, *, implicit: bool) 
 
 
 def _read_by_pydicom(
-    data: bytes, at: int, tags: Collection[int] | None, elements: dict[BaseTag, Any], encoding: Any, *, implicit: bool
+    source: BoundedSource,
+    at: int,
+    tags: Collection[int] | None,
+    elements: dict[BaseTag, Any],
+    encoding: Any,
+    *,
+    implicit: bool,
 ) -> int | None:
     """Reads one element; where the next one stands, or None if that cannot be told."""
-    file = io.BytesIO(data)
-    file.seek(at)
     seen = 0
 
     def stop_at_second(tag: BaseTag, vr: str | None, length: int) -> bool:
@@ -118,8 +127,9 @@ def _read_by_pydicom(
 
     wanted: Any = None if tags is None else list(tags)
     try:
+        source.seek(at)
         for element in data_element_generator(
-            file, implicit, True, stop_at_second, encoding=encoding, specific_tags=wanted
+            cast(BinaryIO, source), implicit, True, stop_at_second, encoding=encoding, specific_tags=wanted
         ):
             elements[element.tag] = element
     except MemoryError:
@@ -127,4 +137,4 @@ def _read_by_pydicom(
     except Exception:
         # pydicom raises whatever a hostile length or nesting makes it run into.
         return None
-    return file.tell() if seen > 1 else None
+    return source.tell() if seen > 1 else None
