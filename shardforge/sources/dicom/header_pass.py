@@ -26,6 +26,8 @@ _WORTH_PROCESSES = 2048
 """Fewer files are read faster than processes start."""
 
 # The worker finds modules where its parent does, installed or not; and nothing of the parent's script is run again.
+_STARTS = 3
+"""How often a process that never became ready is started."""
 _WORKER = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -125,17 +127,21 @@ class _Worker:
         self._pipe, self._process = self._start()
 
     def wait(self) -> None:
-        """Until the process can read.
+        """Until the process can read. One that is killed before that is started again.
 
         Raises:
             ShardforgeError: it cannot be started.
         """
-        try:
-            self._pipe.send(self._settings)
-            self._pipe.recv()
-        except (EOFError, OSError):
-            self.stop()
-            raise ShardforgeError("a process that reads headers cannot be started") from None
+        for _ in range(_STARTS):
+            try:
+                self._pipe.send(self._settings)
+                self._pipe.recv()
+                return
+            except (EOFError, OSError):
+                self.stop()
+                self._pipe, self._process = self._start()
+        self.stop()
+        raise ShardforgeError("a process that reads headers cannot be started")
 
     def read(self, files: Sequence[SourceFile]) -> list[Header]:
         try:
