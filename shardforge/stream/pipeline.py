@@ -202,4 +202,6 @@ class ImagePipeline:
             image = image.copy()
         for other in self._others:
             image = other(image, generator)
+            if image is None:
+                raise UsageError(f"the transform {other.call!r} returned nothing", todo="Have it return the image.")
         return image

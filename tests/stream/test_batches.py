@@ -142,6 +142,15 @@ def test_a_type_that_cannot_be_resized_is_named(dtype: type, batch_size: int | N
         next(iter(dataset))
 
 
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_a_transform_that_returns_nothing_is_named(batch_size: int | None, plain: Path) -> None:
+    def forgetful(image: np.ndarray) -> None:
+        image.sum()
+
+    with pytest.raises(UsageError, match=r"forgetful.* returned nothing"):
+        next(iter(ShardDataset(plain, batch_size=batch_size, transform=[Resize((24, 24)), forgetful])))
+
+
 def _spoil(root: Path, numbers: list[int]) -> None:
     """Overwrites the beginnings of some images of the split ``train``, which has one shard."""
     dataset = shardforge.open(root)

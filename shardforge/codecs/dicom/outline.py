@@ -8,17 +8,13 @@ from shardforge.shards.catalogue import Reason
 
 MOST_ELEMENTS = 1 << 16
 """Elements at the top level of a dataset. Real ones have some hundreds."""
-MOST_DISORDER = 100
+MOST_DISORDER = 4096
 """Tags that do not ascend. They have to (PS3.5 7.1), but exporters append or repeat an element now and then."""
 
-# Type 1 in every image object: SOP class and instance, Modality, study, series.
-_IDENTITY = (0x00080016, 0x00080018, 0x00080060, 0x0020000D, 0x0020000E)
 # Type 1 in the Image Pixel module (PS3.3 C.7.6.3).
-_PIXEL_MODULE = (
-    *(0x00280002, 0x00280004, 0x00280010, 0x00280011),
-    *(0x00280100, 0x00280101, 0x00280102, 0x00280103),
+_PIXEL_MODULE = frozenset(
+    (0x00280002, 0x00280004, 0x00280010, 0x00280011, 0x00280100, 0x00280101, 0x00280102, 0x00280103)
 )
-_REQUIRED = frozenset((*_IDENTITY, *_PIXEL_MODULE))
 
 
 class Outline:
@@ -44,22 +40,15 @@ class Outline:
         if tag <= self._last:
             self._disorder += 1
         self._last = tag
-        if tag in _REQUIRED:
+        if tag in _PIXEL_MODULE:
             self._seen.add(tag)
         if tag >> 16 == 0 or self._disorder > MOST_DISORDER:
             return Reason.CORRUPT
         return Reason.OVER_BUDGET if self._count > MOST_ELEMENTS else None
 
     def breaks_off(self, sop_class: str) -> bool:
-        """Whether these are the first elements of an image object rather than all of an object without pixels.
+        """Whether these are the first elements of an image object: the Image Pixel module is there in part.
 
-        A cut between two elements leaves no other trace than these: the Image Pixel module is there in part; or not
-        at all, though what an image has to have before the last tag is there, the SOP class at least.
+        Other cuts between two elements leave no trace: headers without the module are exported on purpose, too.
         """
-        if not is_image_storage(sop_class):
-            return False
-        stated = self._seen.intersection(_PIXEL_MODULE)
-        if stated:
-            return len(stated) < len(_PIXEL_MODULE)
-        before = {tag for tag in _REQUIRED if tag <= self._last}
-        return bool(before) and before == self._seen
+        return is_image_storage(sop_class) and 0 < len(self._seen) < len(_PIXEL_MODULE)

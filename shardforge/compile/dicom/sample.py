@@ -24,6 +24,7 @@ from shardforge.compile.dicom.columns import file_columns, frame_columns, window
 from shardforge.compile.dicom.cut import find_cut
 from shardforge.compile.dicom.frame import Frame, read_frame
 from shardforge.compile.dicom.masks import SegmentationMasks
+from shardforge.compile.dicom.opened import Opened, OpenedFiles
 from shardforge.compile.dicom.picture import Shown, show, with_channels
 from shardforge.compile.dicom.placement import place_dicom
 from shardforge.compile.dicom.spares import SliceCopies, first_readable
@@ -57,6 +58,7 @@ class DicomSampleMaker:
         self._modality, self._voi = ModalityTables(), VoiTables()
         self._sources = SourceReader(root, settings.limits)
         self._masks = SegmentationMasks(settings.limits)
+        self._opened = OpenedFiles()
 
     def __call__(self, item: PlannedItem) -> Sample:
         """Makes a sample of an item. Whatever is wrong with the item becomes a failed outcome, what the recipe
@@ -69,14 +71,15 @@ class DicomSampleMaker:
         try:
             if item.problem is not None:
                 raise SampleError(item.problem, item.detail or "")
-            raw = {name: self._sources.read(path, size) for name, (path, size) in item.files.items()}
-            plain = {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
+            opened = self._opened.get(item)
+            raw, plain = self._read(item) if opened is None else (opened.raw, opened.digests)
             digests = {name: self._concealed(digest) for name, digest in plain.items()}
             main, size = digests.pop("image"), len(raw["image"])
             known = known.but(source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
             if item.planned_sha256 not in (None, plain["image"]):
                 raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
-            file, *_ = first_readable(raw, "image", self._settings.limits)
+            file = first_readable(raw, "image", self._settings.limits)[0] if opened is None else opened.file
+            self._opened.keep(item, opened or Opened(raw, plain, file))
             known = known.but(
                 original_width=file.format.columns,
                 original_height=file.format.rows,
@@ -90,6 +93,11 @@ class DicomSampleMaker:
             return self._image(item, raw, file, known)
         except SampleError as error:
             return Sample(known.but(status=status_of(error.reason), reason=error.reason), detail=error.detail)
+
+    def _read(self, item: PlannedItem) -> tuple[dict[str, bytes], dict[str, str]]:
+        """An item's files and their sha256 in hex, by field."""
+        raw = {name: self._sources.read(path, size) for name, (path, size) in item.files.items()}
+        return raw, {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
 
     def _concealed(self, plain: str) -> str:
         return plain if self._key is None else self._key.hash_identifier("source_sha256", plain)

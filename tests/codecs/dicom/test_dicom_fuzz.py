@@ -199,9 +199,11 @@ def test_jpeg_ls_files_cut_anywhere_are_decoded_or_refused(corpus: Path) -> None
                 if not isinstance(frame, Reason):
                     assert frame.valid_rows == file.format.rows
                     np.testing.assert_array_equal(frame.values, decode_frame(file, number).values)
-        assert set().union(*map(refused, ends)) == {
+        # Of 140 cuts and more, one or two fall between two elements, where no trace is left of what followed.
+        assert set().union(*map(refused, ends)) - {Reason.NO_PIXELS} == {
             Reason.EMPTY, Reason.NOT_DICOM, Reason.TRUNCATED
         }  # fmt: skip
+        assert sum(Reason.NO_PIXELS in refused(ended) for ended in ends) <= 2
         # The cuts before the pixel data leave nothing, that behind the last of them everything.
         assert all(refused(ended) for ended in ends[: _pixels_at(data) // 61])
         assert not refused(ends[-1])
