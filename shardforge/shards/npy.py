@@ -31,14 +31,14 @@ def read_npy(payload: memoryview, *, copy: bool = True) -> npt.NDArray[Any]:
     Raises:
         BadArray: it is something else, or not as long as its header says.
     """
-    layout = _layout(bytes(payload[:_USUAL]))
+    layout = _layout(payload[:_USUAL].tobytes())
     if layout is None:
         layout = _parsed(bytes(payload[: _HEADER + 16]))
     if layout.end + layout.bytes != len(payload):
         found = len(payload) - layout.end
         raise BadArray(f"{found} bytes for an array of shape {layout.shape} and type {layout.dtype}")
     try:
-        array = np.ndarray(layout.shape, layout.dtype, payload, layout.end, order=layout.order)
+        array = np.ndarray(layout.shape, layout.dtype, payload, layout.end, None, layout.order)
     except ValueError as error:
         # Sides that NumPy cannot hold, beside one of 0.
         raise BadArray(f"no valid array ({error})") from None

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from shardforge.shards.index import Ids
 from shardforge.stream.collate import Collate, stack
 from shardforge.stream.fields import VALID
 from shardforge.stream.resizing import Image
@@ -27,9 +26,8 @@ class BatchJob:
 
     Args:
         maker: of the samples.
-        locate: (ids, places) of the rows, as :meth:`SampleMaker.gather` wants them; called once.
-        size: how many rows.
-        epoch: which.
+        rows: gathers them; called once.
+        size: how many there are.
         blank: a missing row; called if there are any.
         slots: gives memory.
         collate: makes the batch of complete rows instead.
@@ -39,16 +37,15 @@ class BatchJob:
     def __init__(
         self,
         maker: SampleMaker,
-        locate: Callable[[], tuple[Ids, Ids]],
+        rows: Callable[[], Rows],
         size: int,
-        epoch: int,
         *,
         blank: Callable[[], Sample],
         slots: Slots,
         collate: Collate | None,
         with_valid: bool,
     ) -> None:
-        self._maker, self._locate, self.size, self._epoch = maker, locate, size, epoch
+        self._maker, self._gathered, self.size = maker, rows, size
         self._blank, self._slots, self._collate, self._with_valid = blank, slots, collate, with_valid
         whole = bool(maker.sample_steps) or collate is not None
         self._ready = () if whole else tuple(name for name, field in maker.fields.items() if field.ready)
@@ -97,7 +94,7 @@ class BatchJob:
     def _make(self, first: int, end: int) -> None:
         with self._lock:
             if self._rows is None:
-                self._rows = self._maker.gather(*self._locate(), self._epoch)
+                self._rows = self._gathered()
         for row in self._make_straight(self._rows, first, end):
             self._make_row(self._rows, row)
         with self._lock:
@@ -119,10 +116,10 @@ class BatchJob:
         view = self._view
         if view is None:
             return range(first, end)
-        wanted = (np.flatnonzero(rows.places[first:end] >= 0) + first).tolist()
-        left = self._maker.make_straight(field, rows, view, wanted)
-        for row in set(wanted).difference(left):
-            self._made[row], self._placed[row] = {"image": view[row]}, True
+        wanted = np.flatnonzero(rows.places[first:end] >= 0) + first
+        left = self._maker.make_straight(field, rows, view, wanted.tolist())
+        self._placed[wanted] = True
+        self._placed[left] = False
         return left
 
     def _make_row(self, rows: Rows, row: int) -> None:
@@ -155,24 +152,31 @@ class BatchJob:
         return view if view.shape == shape and view.dtype == dtype else None
 
     def _together(self, rows: Rows) -> Content:
-        valid = np.array([sample is not None for sample in self._made])
+        valid = self._placed | np.fromiter((sample is not None for sample in self._made), bool, self.size)
         missing = np.flatnonzero(~valid).tolist()
         blank = self._blank() if missing else {}
         if self._collate is not None:
             return self._collated(self._collate, blank)
-        made = [blank if sample is None else sample for sample in self._made]
         content: Content = {}
-        for name in made[0] if self._maker.sample_steps else self._maker.fields:
+        names = self._sample(0, blank) if self._maker.sample_steps else self._maker.fields
+        for name in names:
             if name in self._ready:
                 content[name] = _scattered(rows.columns[name], missing, blank.get(name))
             elif name == "image" and self._view is not None and self._placed[valid].all():
                 self._view[missing] = 0
                 content[name] = self._slot
             else:
-                content[name] = stack(name, made, self._slots)
+                content[name] = stack(name, [self._sample(row, blank) for row in range(self.size)], self._slots)
         if self._with_valid:
             content[VALID] = torch.from_numpy(valid)
         return content
+
+    def _sample(self, row: int, blank: Sample) -> Sample:
+        sample = self._made[row]
+        if sample is None and self._placed[row] and self._view is not None:
+            # It was made straight.
+            return {"image": self._view[row]}
+        return blank if sample is None else sample
 
     def _collated(self, collate: Collate, blank: Sample) -> Content:
         complete = []

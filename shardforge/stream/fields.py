@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -83,6 +83,14 @@ class Member:
 
     def value(self, number: int, gathered: tuple[int, int, int]) -> Any:
         return self.decoded(number, gathered)
+
+    def images(self, ids: Ids, gathered: Gathered) -> Callable[[int, Reduce | None], Any]:
+        """Decodes the image of a row of what was gathered for ``ids``: reduced as the second argument says, as a
+        read-only view where it can be one. What goes wrong is told by :meth:`decoded` only."""
+        view, decode = self._split.files.view, self._decode
+        if decode is None:
+            return lambda row, reduce: self.decoded(int(ids[row]), gathered[row], reduce, False)
+        return lambda row, reduce: decode(view(*gathered[row]), reduce, False)
 
     def decoded(
         self, number: int, gathered: tuple[int, int, int], reduce: Reduce | None = None, copy: bool = True

@@ -50,6 +50,12 @@ class Rows:
     columns: Mapping[str, Gathered]
     numbers: Numbers
 
+    def part(self, first: int, end: int) -> Rows:
+        """The rows ``first`` … ``end`` - 1."""
+        part = slice(first, end)
+        columns = {name: column[part] for name, column in self.columns.items()}
+        return Rows(self.ids[part], self.places[part], self.epoch, columns, self.numbers[part])
+
 
 class SampleMaker:
     """Makes the samples of one split. Pure but for errors counted: a sample depends on seed, epoch and place alone.
@@ -105,14 +111,8 @@ class SampleMaker:
 
     def make_straight(self, field: Member, rows: Rows, outs: Image, wanted: Iterable[int]) -> list[int]:
         """The images ``field`` of the rows ``wanted``; see :meth:`ImagePipeline.run_straight`."""
-        decoded, ids, extents = field.decoded, rows.ids, rows.columns["image"]
-        return self._pipeline.run_straight(
-            lambda row, reduce: decoded(ids[row], extents[row], reduce, False),
-            rows.numbers,
-            outs,
-            wanted,
-            reducible=field.reducible,
-        )
+        decode = field.images(rows.ids, rows.columns["image"])
+        return self._pipeline.run_straight(decode, rows.numbers, outs, wanted, reducible=field.reducible)
 
     def make(self, rows: Rows, row: int, names: Sequence[str], out: Image | None = None) -> Sample | None:
         """One sample with the fields ``names``, or None where it is missing or bad.

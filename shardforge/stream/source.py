@@ -14,14 +14,17 @@ from shardforge.shards.index import Ids
 from shardforge.stream.batches import BatchJob, Content
 from shardforge.stream.collate import Collate, to_torch
 from shardforge.stream.fields import VALID
+from shardforge.stream.gathering import Gathering
 from shardforge.stream.order import SampleOrder
 from shardforge.stream.reader import Split
-from shardforge.stream.sample import Sample, SampleMaker
+from shardforge.stream.sample import Rows, Sample, SampleMaker
 from shardforge.stream.share import Share
 from shardforge.stream.slots import Slots
 
 _AHEAD = 64
 """Samples whose places and extents are computed at once when they are given singly."""
+_TOGETHER = 1024
+"""The same for batches."""
 
 
 class Source:
@@ -76,33 +79,35 @@ class Source:
     def jobs(self, epoch: int, share: Share, steps: Sequence[int], slots: Slots) -> Iterator[BatchJob]:
         """The batches of these steps, to be made."""
         order = self.order(epoch)
-        for step in steps:
-            yield BatchJob(
-                self.maker,
-                partial(self._located, order, share, step),
-                share.batch,
-                epoch,
-                blank=self._missing,
-                slots=slots,
-                collate=self._collate,
-                with_valid=self._with_valid,
-            )
+        together = max(1, _TOGETHER // share.batch)
+        for start in range(0, len(steps), together):
+            some = np.asarray(steps[start : start + together], np.int64)
+            gathering = Gathering(partial(self._gathered, order, share, some, epoch))
+            for first in range(0, some.size * share.batch, share.batch):
+                yield BatchJob(
+                    self.maker,
+                    partial(gathering.part, first, first + share.batch),
+                    share.batch,
+                    blank=self._missing,
+                    slots=slots,
+                    collate=self._collate,
+                    with_valid=self._with_valid,
+                )
 
     def singles(self, epoch: int, share: Share, steps: Sequence[int]) -> Iterator[Content]:
         """The samples of these steps of a share whose batches hold one each."""
         order, names = self.order(epoch), tuple(self.maker.fields)
         for start in range(0, len(steps), _AHEAD):
-            places = share.rows(np.asarray(steps[start : start + _AHEAD], np.int64)).ravel()
-            rows = self.maker.gather(self.samples_at(order, places), places, epoch)
-            for row in range(len(places)):
+            rows = self._gathered(order, share, np.asarray(steps[start : start + _AHEAD], np.int64), epoch)
+            for row in range(len(rows.places)):
                 sample = self.maker.make(rows, row, names)
                 complete = self._missing() if sample is None else sample
                 valid = {VALID: np.bool_(sample is not None)} if self._with_valid else {}
                 yield {name: to_torch(value) for name, value in {**complete, **valid}.items()}
 
-    def _located(self, order: SampleOrder, share: Share, step: int) -> tuple[Ids, Ids]:
-        places = share.rows(np.array([step]))[0]
-        return self.samples_at(order, places), places
+    def _gathered(self, order: SampleOrder, share: Share, steps: Ids, epoch: int) -> Rows:
+        places = share.rows(steps).ravel()
+        return self.maker.gather(self.samples_at(order, places), places, epoch)
 
     def _missing(self) -> Sample:
         if self._blank is None:

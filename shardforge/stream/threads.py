@@ -11,7 +11,7 @@ from shardforge.machine import inspect_machine
 from shardforge.stream.batches import BatchJob, Content
 from shardforge.stream.counts import whole
 
-_PARTS_PER_THREAD = 4
+_PARTS_PER_THREAD = 2
 _LEAST_ROWS = 4
 _MOST = 32
 
