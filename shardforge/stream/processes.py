@@ -14,6 +14,7 @@ from shardforge.errors import ShardforgeError
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.deaths import Death, explain_deaths
 from shardforge.stream.ring import Returns
+from shardforge.stream.shared import SharedWords
 from shardforge.stream.worker import InWorker
 
 _PATIENCE = 2.0
@@ -41,10 +42,12 @@ class WorkerProcesses:
         self._dataset, self._threads, self._workers = dataset, threads, workers
         self._prefetch, self._context, self._pinned = prefetch, context, pinned
         self._batches: DataLoader[Any] | None = None
+        self._returns, self._complete = Returns(workers), True
+        self._lost = SharedWords(1)
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_batches": None}
+        return {**self.__dict__, "_batches": None, "_returns": Returns(self._workers), "_complete": True}
 
     def begin(self) -> Generator[Any, None, None]:
         """Begins a pass, here and now, over what the dataset's clock says is next.
@@ -56,7 +59,7 @@ class WorkerProcesses:
             self.close()
         if self._batches is None:
             self._batches = DataLoader(
-                InWorker(self._dataset, self._threads, returned=not self._pinned),
+                InWorker(self._dataset, self._threads, None if self._pinned else self._lost),
                 batch_size=None,
                 num_workers=self._workers,
                 prefetch_factor=self._prefetch,
@@ -65,18 +68,24 @@ class WorkerProcesses:
                 persistent_workers=True,
                 pin_memory=self._pinned,
             )
+        if not self._complete:
+            # Batches on their way are thrown away unseen.
+            self._lost.row()[0] += 1
+            self._returns = Returns(self._workers)
+        self._complete = False
         with self._explained():
-            return self._received(iter(self._batches), Returns(self._workers))
+            return self._received(iter(self._batches))
 
-    def _received(self, batches: Iterator[Any], returns: Returns) -> Generator[Any, None, None]:
+    def _received(self, batches: Iterator[Any]) -> Generator[Any, None, None]:
         while True:
             with self._explained():
                 batch = next(batches, None)
             if batch is None:
+                self._complete = True
                 return
             if isinstance(batch, ShardforgeError):
                 raise batch
-            content = returns(*batch)
+            content = self._returns(*batch)
             del batch
             yield content
             del content
@@ -114,6 +123,7 @@ class WorkerProcesses:
     def close(self) -> None:
         """Ends the workers, if they are this process's: those of the process that it was forked from are let be."""
         iterator, self._batches = self._iterator(), None
+        self._returns, self._complete = Returns(self._workers), True
         if self._process != os.getpid():
             self._process = os.getpid()
             if iterator is not None:

@@ -27,8 +27,8 @@ _KEPT = 16
 
 
 class SharedRing:
-    """Gives memory in a worker process; see :class:`~shardforge.stream.slots.Slots`. For one pass: of one that is
-    left early, batches on their way are lost, and with them their return. Threads may share one object."""
+    """Gives memory in a worker process; see :class:`~shardforge.stream.slots.Slots`. Serves until a pass is left
+    early: batches on their way are lost then, and with them their return. Threads may share one object."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -11,6 +11,7 @@ from torch.utils.data import IterableDataset
 from shardforge.errors import ShardforgeError
 from shardforge.stream.epoch import Ticket
 from shardforge.stream.ring import SharedRing
+from shardforge.stream.shared import SharedWords
 from shardforge.stream.slots import SharedSlots
 from shardforge.stream.threads import in_order, make_pool
 
@@ -26,19 +27,25 @@ class InWorker(IterableDataset[Any]):
     fields whose memory is to be returned; see :class:`~shardforge.stream.ring.Returns`.
 
     Our own errors are handed over as the last element: a DataLoader would bury them in a worker's traceback.
+
+    Args:
+        dataset: whose.
+        threads: how many.
+        lost: how often so far batches, and with them their return, were lost; word 0 of a row that the training
+            process writes. None: it never returns the memory of batches.
     """
 
-    def __init__(self, dataset: ShardDataset, threads: int, returned: bool) -> None:
-        """``returned``: whether the training process returns the memory of batches."""
+    def __init__(self, dataset: ShardDataset, threads: int, lost: SharedWords | None) -> None:
         super().__init__()
-        self._dataset, self._threads, self._returned = dataset, threads, returned
+        self._dataset, self._threads, self._lost = dataset, threads, lost
+        self._ring: tuple[int, SharedRing] | None = None
         self._pool: ThreadPoolExecutor | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return _guarded(self._dataset.iterate(self._contents))
 
     def _contents(self, ticket: Ticket, steps: Sequence[int]) -> Iterator[Any]:
-        ring = SharedRing() if self._returned else None
+        ring = self._usable_ring()
         jobs = self._dataset.jobs(ticket, steps, SharedSlots() if ring is None else ring)
         if self._threads > 1 and self._pool is None:
             self._pool = make_pool(self._threads)
@@ -47,6 +54,15 @@ class InWorker(IterableDataset[Any]):
         else:
             made = in_order(jobs, self._pool, self._threads, _AHEAD)
         return ((content, [] if ring is None else ring.lent(content)) for content in made)
+
+    def _usable_ring(self) -> SharedRing | None:
+        """The ring of the pass before, or a new one if some of its memory will never come back."""
+        if self._lost is None:
+            return None
+        lost = int(self._lost.row()[0])
+        if self._ring is None or self._ring[0] != lost:
+            self._ring = lost, SharedRing()
+        return self._ring[1]
 
 
 def _guarded(content: Iterator[Any]) -> Iterator[Any]:

@@ -17,12 +17,21 @@ from shardforge.stream.batches import BatchJob
 from shardforge.transforms import CenterCrop, Pad, RandomHorizontalFlip, RandomResizedCrop, Resize
 from tests.datasets import make_dataset, picture
 
+MANY = 2500
+"""Samples, of which some 1 000 are gathered at once."""
 STEPS: dict[str, list[Any]] = {
     "crop and flip": [RandomResizedCrop(24), RandomHorizontalFlip()],
     "resize in two steps": [Resize(40), CenterCrop(24), RandomHorizontalFlip(1)],
     "into the batch twice": [Resize((24, 24)), RandomHorizontalFlip(1), RandomResizedCrop(24), Pad(30, 7)],
     "nothing to do": [Pad(90)],
 }
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("many")
+    make_dataset(root, {"train": [1000, MANY - 1000]}, format="npy", size=(5, 6))
+    return root
 
 
 def _careful_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -159,3 +168,25 @@ def _spoil(root: Path, numbers: list[int]) -> None:
         for offset in offsets.tolist():
             tar.seek(offset)
             tar.write(b"Z" * 40)
+
+
+@pytest.mark.parametrize("batch_size", [7, 300, 600, 2048])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_batches_of_more_samples_than_are_gathered_at_once(batch_size: int, threads: int, many: Path) -> None:
+    crop = RandomResizedCrop(4)
+    fields = ("image", "key", "age")
+    options: dict[str, Any] = {"transform": crop, "fields": fields, "tail": "mask"}
+    singly = {sample["key"]: sample for sample in ShardDataset(many, **options)}
+    with ShardLoader(many, batch_size=batch_size, threads=threads, **options) as loader:
+        plan = loader.plan(0)
+        batches = list(loader)
+    assert len(batches) == plan.steps == -(-MANY // batch_size)
+    assert [batch["key"] for batch in batches] == [plan.keys(step, 0) for step in range(plan.steps)]
+    given = []
+    for batch in batches:
+        for row in torch.nonzero(batch["valid"]).ravel().tolist():
+            key = batch["key"][row]
+            assert torch.equal(batch["image"][row], singly[key]["image"])
+            assert batch["age"][row] == singly[key]["age"] == int(key)
+            given.append(int(key))
+    assert sorted(given) == list(range(MANY))

@@ -92,3 +92,28 @@ def test_what_a_forked_process_lets_go_stays_where_it_was_given(plain: Path) -> 
         for _ in batches:
             pass
         assert all(torch.equal(batch["image"], image) for batch, image in zip(held, before, strict=True))
+
+
+def _memory(tensor: torch.Tensor) -> str:
+    """The inode of the shared memory that a tensor lies in; no two pieces of it have the same."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        extent, _, _, _, inode, *_ = line.split()
+        start, end = (int(part, 16) for part in extent.split("-"))
+        if start <= tensor.data_ptr() < end:
+            assert inode != "0"
+            return inode
+    raise AssertionError
+
+
+@pytest.mark.parametrize("left", [0, 20])
+def test_workers_use_their_memory_again_in_the_passes_that_follow(plain: Path, left: int) -> None:
+    """``left``: how many passes were left early before, each with batches on their way that never come back."""
+    crop = RandomResizedCrop(20)
+    with ShardLoader(plain, batch_size=4, workers=1, threads=1, transform=crop, context="fork") as loader:
+        held = []
+        for _ in range(left):
+            batch = next(iter(loader))
+            held.append((batch["image"], batch["image"].clone()))
+        memory = {_memory(batch["image"]) for _ in range(8) for batch in loader}
+        assert len(memory) <= 16 < 8 * 3
+        assert all(torch.equal(image, before) for image, before in held)
