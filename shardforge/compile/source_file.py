@@ -7,6 +7,7 @@ import os
 import stat
 from pathlib import Path
 
+from shardforge.codecs.file_bytes import Bytes, FileBytes
 from shardforge.codecs.limits import Limits
 from shardforge.compile.inputs import hash_file
 from shardforge.errors import SampleError
@@ -22,24 +23,53 @@ def read_source(root: Path, path: bytes, planned_size: int, limits: Limits) -> b
     Raises:
         SampleError: ``missing_file``, ``unreadable``, ``changed`` or ``over_budget``.
     """
+    descriptor, size = _open(root, path, limits)
+    try:
+        with open(descriptor, "rb") as file:
+            # A buffer of the size asked for is allocated at once; one byte more tells whether the file has grown.
+            data = file.read(size + 1)
+    except OSError as error:
+        raise SampleError(Reason.UNREADABLE, str(error)) from None
+    _check_size(len(data), planned_size)
+    return data
+
+
+def open_source(root: Path, path: bytes, planned_size: int, limits: Limits) -> FileBytes:
+    """The same, to be read when they are asked for.
+
+    Raises:
+        SampleError: as :func:`read_source`.
+    """
+    descriptor, _ = _open(root, path, limits)
+    source = FileBytes(descriptor)
+    _check_size(len(source), planned_size)
+    return source
+
+
+def _open(root: Path, path: bytes, limits: Limits) -> tuple[int, int]:
+    """A descriptor of a regular file, and its size."""
     try:
         # O_NONBLOCK: a pipe that has taken the file's place must not hang the build.
         descriptor = os.open(root / os.fsdecode(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise SampleError(Reason.CHANGED, "no longer a regular file")
-            if status.st_size > limits.source_bytes:
-                raise SampleError(Reason.OVER_BUDGET, f"{status.st_size} bytes")
-            # A buffer of the size asked for is allocated at once; one byte more tells whether the file has grown.
-            data = file.read(status.st_size + 1)
     except FileNotFoundError as error:
         raise SampleError(Reason.MISSING_FILE, str(error)) from None
     except OSError as error:
         raise SampleError(Reason.UNREADABLE, str(error)) from None
-    if len(data) != planned_size:
-        raise SampleError(Reason.CHANGED, f"{len(data)} bytes where {planned_size} were planned")
-    return data
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise SampleError(Reason.CHANGED, "no longer a regular file")
+        if status.st_size > limits.source_bytes:
+            raise SampleError(Reason.OVER_BUDGET, f"{status.st_size} bytes")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, status.st_size
+
+
+def _check_size(found: int, planned: int) -> None:
+    if found != planned:
+        raise SampleError(Reason.CHANGED, f"{found} bytes where {planned} were planned")
 
 
 def hash_source(root: Path, path: str) -> str | None:
@@ -73,6 +103,11 @@ class SourceReader:
         if not is_member(name):
             return read_source(self._root, path, planned_size, self._limits)
         data = self._archives.read(name, self._limits.source_bytes)
-        if len(data) != planned_size:
-            raise SampleError(Reason.CHANGED, f"{len(data)} bytes where {planned_size} were planned")
+        _check_size(len(data), planned_size)
         return data
+
+    def open(self, path: bytes, planned_size: int) -> Bytes:
+        """The same; of a file only what is asked for is read."""
+        if is_member(os.fsdecode(path)):
+            return self.read(path, planned_size)
+        return open_source(self._root, path, planned_size, self._limits)

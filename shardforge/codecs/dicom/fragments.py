@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from shardforge.codecs.dicom.syntaxes import sniff_fragment
+from shardforge.codecs.file_bytes import Bytes
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Flag, Reason
 
@@ -46,7 +47,7 @@ class Encapsulated:
     delimited: bool
 
 
-def walk_fragments(data: bytes, start: int) -> Encapsulated:
+def walk_fragments(data: Bytes, start: int) -> Encapsulated:
     """Goes from item to item by their lengths, so that no bytes inside a fragment are taken for a delimiter.
 
     What is no item ends the element, as the end of the file does.
@@ -66,19 +67,19 @@ def walk_fragments(data: bytes, start: int) -> Encapsulated:
     at = start + 8 + size
     if at > len(data):
         raise SampleError(Reason.TRUNCATED, "the file ends inside the offset table")
-    offsets = struct.unpack_from(f"<{size // 4}I", data, start + 8)
+    offsets = struct.unpack_from(f"<{size // 4}I", data[start + 8 : at])
     first, fragments = at, []
-    while data[at : at + 4] == _ITEM and at + 8 <= len(data):
+    while (head := data[at : at + 8])[:4] == _ITEM and len(head) == 8:
         begin = at + 8
-        end = begin + int.from_bytes(data[at + 4 : begin], "little")
+        end = begin + int.from_bytes(head[4:], "little")
         fragments.append(Fragment(at, begin, min(end, len(data)), end <= len(data)))
         at = end
-    delimited = data[at : at + 4] == _SEQUENCE_DELIMITER
+    delimited = head[:4] == _SEQUENCE_DELIMITER
     return Encapsulated(tuple(fragments), offsets, first, delimited)
 
 
 def frames_of(
-    data: bytes, found: Encapsulated, frames: int, extended: tuple[int, ...] = ()
+    data: Bytes, found: Encapsulated, frames: int, extended: tuple[int, ...] = ()
 ) -> tuple[tuple[tuple[Fragment, ...], ...], tuple[Flag, ...]]:
     """Which fragments make up which frame.
 
@@ -121,7 +122,7 @@ def _by_offsets(fragments: tuple[Fragment, ...], offsets: tuple[int, ...], first
     return [fragments[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _by_start(data: bytes, fragments: tuple[Fragment, ...]) -> list[tuple[Fragment, ...]]:
+def _by_start(data: Bytes, fragments: tuple[Fragment, ...]) -> list[tuple[Fragment, ...]]:
     groups: list[list[Fragment]] = []
     for fragment in fragments:
         if not groups or sniff_fragment(data[fragment.start : min(fragment.end, fragment.start + 512)]):
@@ -130,7 +131,7 @@ def _by_start(data: bytes, fragments: tuple[Fragment, ...]) -> list[tuple[Fragme
     return [tuple(group) for group in groups]
 
 
-def join(data: bytes, fragments: tuple[Fragment, ...]) -> bytes:
+def join(data: Bytes, fragments: tuple[Fragment, ...]) -> bytes:
     """The bytes of a frame.
 
     Raises:

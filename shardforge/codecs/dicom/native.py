@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardforge.codecs.dicom.parse import PixelElement
+from shardforge.codecs.file_bytes import Bytes, view
 from shardforge.dicom.facts import PixelFormat
 from shardforge.errors import SampleError
 from shardforge.shards.catalogue import Reason
@@ -40,7 +41,7 @@ def _available(pixels: PixelElement, end: int) -> int:
 
 
 def native_frame(
-    data: bytes, pixels: PixelElement, pixel_format: PixelFormat, frame: int, frames: int, *, salvage: bool
+    data: Bytes, pixels: PixelElement, pixel_format: PixelFormat, frame: int, frames: int, *, salvage: bool
 ) -> tuple[NDArray[Any], int]:
     """The cells of one frame, before BitsStored is looked at.
 
@@ -68,21 +69,22 @@ def native_frame(
         rows = have * 8 * pixel_format.rows // bits
         if not salvage or rows == 0 or pixel_format.planar:
             raise SampleError(Reason.TRUNCATED, f"{available} bytes of pixel data, frame {frame} ends at {last}")
-    content = _bytes(memoryview(data)[pixels.start : pixels.start + available], first, last, pixels, pixel_format)
+    content = _bytes(data, pixels.start + available, first, last, pixels, pixel_format)
     return arrange(content, pixel_format, little=pixels.little, skip=frame * bits % 8, subsampled=subsampled), rows
 
 
 def _bytes(
-    value: memoryview, first: int, last: int, pixels: PixelElement, pixel_format: PixelFormat
+    data: Bytes, end: int, first: int, last: int, pixels: PixelElement, pixel_format: PixelFormat
 ) -> NDArray[np.uint8]:
-    """Bytes from first to last, zeros where there are none."""
+    """Bytes from first to last of the value, zeros where there are none. ``end``: where it ends in the file."""
+    start = pixels.start
     if pixel_format.bits_allocated <= 8 and not pixels.little and pixels.vr == "OW":
         # Big endian words of two cells each.
-        words = value[first // 2 * 2 : (last + 1) // 2 * 2]
+        words = view(data, start + first // 2 * 2, min(end, start + (last + 1) // 2 * 2))
         swapped = np.frombuffer(words[: len(words) // 2 * 2], np.uint16).byteswap().view(np.uint8)
         found = swapped[first % 2 :][: last - first]
     else:
-        found = np.frombuffer(value[first:last], np.uint8)
+        found = np.frombuffer(view(data, start + first, min(end, start + last)), np.uint8)
     return found if len(found) == last - first else np.pad(found, (0, last - first - len(found)))
 
 

@@ -16,6 +16,7 @@ from shardforge.codecs.dicom.parse import Parsed, PixelElement, parse_dicom
 from shardforge.codecs.dicom.sop_classes import is_no_picture
 from shardforge.codecs.dicom.syntaxes import DEFLATED_DATASETS, NATIVE, is_video, sniff_fragment
 from shardforge.codecs.dicom.values import content, text
+from shardforge.codecs.file_bytes import Bytes, FileBytes
 from shardforge.codecs.limits import Limits
 from shardforge.dicom.facts import Palette, PixelFormat
 from shardforge.errors import SampleError
@@ -51,7 +52,7 @@ class DicomFile:
         transfer_syntax: as stated, inferred where none is, and corrected where the data are encoded otherwise.
         palette: of PALETTE COLOR images; None also where it is unusable.
         flags: of the file as a whole.
-        data: the bytes in which the offsets count.
+        data: the bytes in which the offsets count; of a file that was opened as such they are read when needed.
         pixels: where the pixel data stand.
         fragments: those of each frame, where the pixel data are encapsulated; fewer than ``frames`` if the data end
             early. None for native pixel data.
@@ -65,7 +66,7 @@ class DicomFile:
     transfer_syntax: str
     palette: Palette | None
     flags: tuple[Flag, ...]
-    data: bytes = field(repr=False)
+    data: Bytes = field(repr=False)
     pixels: PixelElement
     fragments: tuple[tuple[Fragment, ...], ...] | None
 
@@ -76,7 +77,7 @@ class DicomFile:
         return of.rows * of.columns * of.samples * max(1, of.bits_allocated // 8)
 
 
-def read_dicom(data: bytes, limits: Limits, *, whole: bool = True) -> DicomFile:
+def read_dicom(data: Bytes, limits: Limits, *, whole: bool = True) -> DicomFile:
     """Reads everything but the pixels, and judges the budget.
 
     Args:
@@ -118,15 +119,20 @@ def read_dicom(data: bytes, limits: Limits, *, whole: bool = True) -> DicomFile:
     )
 
 
-def _parsed(data: bytes, limits: Limits, *, whole: bool) -> Parsed:
+def _parsed(data: Bytes, limits: Limits, *, whole: bool) -> Parsed:
     if not whole:
-        size = len(data)
-        parsed = parse_dicom(
-            io.BytesIO(data), tags=_NEEDED, max_inflated=limits.source_bytes, size=size, head_size=size
-        )
+        parsed = _parsed_in_part(data, limits)
         if parsed.transfer_syntax not in DEFLATED_DATASETS:
             return parsed
-    return parse_dicom(io.BytesIO(data), max_inflated=limits.source_bytes, size=len(data))
+    return parse_dicom(io.BytesIO(data[:]), max_inflated=limits.source_bytes, size=len(data))
+
+
+def _parsed_in_part(data: Bytes, limits: Limits) -> Parsed:
+    size, most = len(data), limits.source_bytes
+    if isinstance(data, FileBytes):
+        with data.file() as file:
+            return parse_dicom(file, tags=_NEEDED, max_inflated=most, size=size)
+    return parse_dicom(io.BytesIO(data), tags=_NEEDED, max_inflated=most, size=size, head_size=size)
 
 
 def _pixels(parsed: Parsed) -> PixelElement:
@@ -141,7 +147,7 @@ def _pixels(parsed: Parsed) -> PixelElement:
 
 
 def _layout(
-    parsed: Parsed, pixels: PixelElement, body: bytes, pixel_format: PixelFormat, frames: int
+    parsed: Parsed, pixels: PixelElement, body: Bytes, pixel_format: PixelFormat, frames: int
 ) -> tuple[str, tuple[tuple[Fragment, ...], ...] | None, tuple[Flag, ...]]:
     """The transfer syntax that the data have, and the fragments of each frame."""
     syntax = parsed.transfer_syntax

@@ -57,7 +57,7 @@ class Numbers:
         return values if len(values) == count == len(self.values) else None
 
 
-def _element(dataset: Dataset, tag: int) -> DataElement | RawDataElement | None:
+def element_of(dataset: Dataset, tag: int) -> DataElement | RawDataElement | None:
     """An element as it was read, or as pydicom has converted it since.
 
     pydicom's own access makes a tag object of the number each time, and converts elements without a value.
@@ -74,7 +74,7 @@ def numbers(dataset: Dataset, tag: int, vr: str) -> Numbers:
     Args:
         vr: what the data dictionary says, for datasets that do not state it.
     """
-    element = _element(dataset, tag)
+    element = element_of(dataset, tag)
     if element is None:
         return Numbers()
     if isinstance(element, DataElement):
@@ -117,7 +117,7 @@ def _of_texts(texts: list[str], vr: str) -> Numbers:
 
 def text(dataset: Dataset, tag: int) -> str:
     """The first value of a code string or UID, stripped; "" if there is none."""
-    element = _element(dataset, tag)
+    element = element_of(dataset, tag)
     if element is None or element.value is None:
         return ""
     value = element.value
@@ -130,7 +130,7 @@ def text(dataset: Dataset, tag: int) -> str:
 
 def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None:
     """The bytes of an element, whether they are little endian, and its VR as stated (None if implicit)."""
-    element = _element(dataset, tag)
+    element = element_of(dataset, tag)
     if isinstance(element, RawDataElement):
         return element.value or b"", element.is_little_endian, element.VR
     if element is None:
@@ -147,7 +147,7 @@ def content(dataset: Dataset, tag: int) -> tuple[bytes, bool, str | None] | None
 
 def items(dataset: Dataset, tag: int) -> list[Dataset]:
     """The items of a sequence; none where it is absent or cannot be read."""
-    if _element(dataset, tag) is None:
+    if element_of(dataset, tag) is None:
         return []
     try:
         value = dataset[tag].value

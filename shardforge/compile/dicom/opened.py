@@ -3,31 +3,42 @@ take as many times longer as they have frames."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardforge.codecs.dicom.read import DicomFile
+from shardforge.codecs.file_bytes import Bytes, FileBytes, Identity
 from shardforge.compile.planned_item import PlannedItem
 
 _BYTES = 1 << 24
-"""Of all files kept beside the latest: the headers of a thousand frames take many times their size once parsed."""
-_FILES = 8
+"""Of all files kept beside the latest: what they take in memory, more or less."""
+_FILES = 64
+_PARSED = 8
+"""So many times its size a header takes once parsed, as far as samples need it."""
+_DIGESTS = 1 << 16
 
 Name = tuple[bytes, int]
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A file that was read and parsed: its bytes and their sha256 in hex, by field, as items have them."""
+    """A file that was opened and parsed, its bytes, and their sha256 in hex."""
 
-    raw: Mapping[str, bytes]
-    digests: Mapping[str, str]
+    data: Bytes
+    digest: str
     file: DicomFile
 
     @property
-    def size(self) -> int:
-        return sum(map(len, self.raw.values()))
+    def memory(self) -> int:
+        """Bytes that it takes in memory, more or less."""
+        held = 0 if isinstance(self.file.data, FileBytes) else len(self.file.data)
+        return held + _PARSED * self.file.pixels.start
+
+    @property
+    def current(self) -> bool:
+        """Whether nobody has written into the file since."""
+        return not isinstance(self.data, FileBytes) or self.data.unchanged
 
 
 class OpenedFiles:
@@ -35,24 +46,47 @@ class OpenedFiles:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Name, Opened] = OrderedDict()
+        self._digests: OrderedDict[Name, tuple[Identity, str]] = OrderedDict()
 
     def get(self, item: PlannedItem) -> Opened | None:
         """The item's file if it is open. Otherwise there is room for it afterwards."""
         name = _name(item)
-        if name is not None and name in self._kept:
-            self._kept.move_to_end(name)
-            return self._kept[name]
-        while self._kept and (len(self._kept) >= _FILES or sum(o.size for o in self._kept.values()) > _BYTES):
+        if is_shared(item) and name in self._kept:
+            if self._kept[name].current:
+                self._kept.move_to_end(name)
+                return self._kept[name]
+            del self._kept[name]
+        while self._kept and (len(self._kept) >= _FILES or sum(o.memory for o in self._kept.values()) > _BYTES):
             self._kept.popitem(last=False)
         return None
 
     def keep(self, item: PlannedItem, opened: Opened) -> None:
-        """Keeps the item's file, if others may want it."""
+        """Keeps the item's file, if others will want it."""
+        if is_shared(item):
+            self._kept[_name(item)] = opened
+
+    def digest(self, item: PlannedItem, data: Bytes) -> str:
+        """The sha256 of the item's file in hex, computed once as long as nobody writes into it.
+
+        Raises:
+            SampleError: ``unreadable``.
+        """
+        if not isinstance(data, FileBytes):
+            return hashlib.sha256(data).hexdigest()
         name = _name(item)
-        if name is not None:
-            self._kept[name] = opened
+        identity, digest = self._digests.get(name, (None, ""))
+        if identity != data.identity:
+            digest = data.sha256()
+            self._digests[name] = data.identity, digest
+            if len(self._digests) > _DIGESTS:
+                self._digests.popitem(last=False)
+        return digest
 
 
-def _name(item: PlannedItem) -> Name | None:
-    """Which file it is: one of several frames that is the item's only file; else None."""
-    return item.files["image"] if item.frames > 1 and len(item.files) == 1 else None
+def is_shared(item: PlannedItem) -> bool:
+    """Whether the item is one of several frames of a file, and that is its only one."""
+    return item.frames > 1 and len(item.files) == 1
+
+
+def _name(item: PlannedItem) -> Name:
+    return item.files["image"]

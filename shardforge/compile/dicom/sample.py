@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shardforge.codecs.dicom.read import DicomFile, read_dicom
 from shardforge.codecs.encode import encode, encode_array
+from shardforge.codecs.file_bytes import Bytes
 from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.compile.annotations import place_annotations
 from shardforge.compile.count_levels import count_levels
@@ -24,7 +25,7 @@ from shardforge.compile.dicom.columns import file_columns, frame_columns, window
 from shardforge.compile.dicom.cut import find_cut
 from shardforge.compile.dicom.frame import Frame, read_frame
 from shardforge.compile.dicom.masks import SegmentationMasks
-from shardforge.compile.dicom.opened import Opened, OpenedFiles
+from shardforge.compile.dicom.opened import Opened, OpenedFiles, is_shared
 from shardforge.compile.dicom.picture import Shown, show, with_channels
 from shardforge.compile.dicom.placement import place_dicom
 from shardforge.compile.dicom.spares import SliceCopies, first_readable
@@ -72,14 +73,15 @@ class DicomSampleMaker:
             if item.problem is not None:
                 raise SampleError(item.problem, item.detail or "")
             opened = self._opened.get(item)
-            raw, plain = self._read(item) if opened is None else (opened.raw, opened.digests)
+            raw, plain = self._read(item, opened)
             digests = {name: self._concealed(digest) for name, digest in plain.items()}
             main, size = digests.pop("image"), len(raw["image"])
             known = known.but(source_bytes=size, source_sha256=main, sidecar_sha256=sidecar_digest(digests))
             if item.planned_sha256 not in (None, plain["image"]):
                 raise SampleError(Reason.CHANGED, "other bytes than when files were compared")
             file = first_readable(raw, "image", self._settings.limits)[0] if opened is None else opened.file
-            self._opened.keep(item, opened or Opened(raw, plain, file))
+            if opened is None:
+                self._opened.keep(item, Opened(raw["image"], plain["image"], file))
             known = known.but(
                 original_width=file.format.columns,
                 original_height=file.format.rows,
@@ -94,8 +96,13 @@ class DicomSampleMaker:
         except SampleError as error:
             return Sample(known.but(status=status_of(error.reason), reason=error.reason), detail=error.detail)
 
-    def _read(self, item: PlannedItem) -> tuple[dict[str, bytes], dict[str, str]]:
+    def _read(self, item: PlannedItem, opened: Opened | None) -> tuple[Mapping[str, Bytes], dict[str, str]]:
         """An item's files and their sha256 in hex, by field."""
+        if opened is not None:
+            return {"image": opened.data}, {"image": opened.digest}
+        if is_shared(item):
+            data = self._sources.open(*item.files["image"])
+            return {"image": data}, {"image": self._opened.digest(item, data)}
         raw = {name: self._sources.read(path, size) for name, (path, size) in item.files.items()}
         return raw, {name: hashlib.sha256(data).hexdigest() for name, data in raw.items()}
 
@@ -105,7 +112,7 @@ class DicomSampleMaker:
     def _frame(self, file: DicomFile, number: int, item: PlannedItem) -> Frame:
         return read_frame(file, number, self._recipe.dicom, self._modality, checked=item.cross_check)
 
-    def _image(self, item: PlannedItem, raw: Mapping[str, bytes], file: DicomFile, known: Outcome) -> Sample:
+    def _image(self, item: PlannedItem, raw: Mapping[str, Bytes], file: DicomFile, known: Outcome) -> Sample:
         recipe = self._recipe
         frame = self._frame(file, item.frame, item)
         known = known.but(flags=frame.flags, decoder=frame.decoder)
@@ -125,7 +132,7 @@ class DicomSampleMaker:
             placement=placement,
             noticed=noticed,
         )
-        members = sidecar_members(item, raw, self._settings, named, mask)
+        members = sidecar_members(item, _beside(raw), self._settings, named, mask)
         payload = self._encode(pixels)
         outcome = _placed(known, placement, recipe.resampler).but(
             annotations=named,
@@ -140,7 +147,7 @@ class DicomSampleMaker:
         counts = shown[0].counts if len(shown) == 1 else None
         return self._sample(outcome, pixels, payload, members, counts)
 
-    def _stacked(self, item: PlannedItem, raw: Mapping[str, bytes], centre: Frame) -> list[Frame]:
+    def _stacked(self, item: PlannedItem, raw: Mapping[str, Bytes], centre: Frame) -> list[Frame]:
         """The frames whose channels follow each other: the item's own, or it and its neighbours in order of place."""
         if self._recipe.dicom.unit != "stack":
             return [centre]
@@ -166,7 +173,7 @@ class DicomSampleMaker:
             pixels, format=self._settings.image_field, quality=recipe.quality, subsampling=recipe.subsampling
         )
 
-    def _volume(self, item: PlannedItem, raw: Mapping[str, bytes], file: DicomFile, known: Outcome) -> Sample:
+    def _volume(self, item: PlannedItem, raw: Mapping[str, Bytes], file: DicomFile, known: Outcome) -> Sample:
         volume = make_volume(self._places(item, raw), self._recipe, self._modality, self._voi)
         _, height, width = volume.values.shape
         resampled = (height, width) != (file.format.rows, file.format.columns)
@@ -185,10 +192,10 @@ class DicomSampleMaker:
                 **volume.columns,
             },
         )
-        members = sidecar_members(item, raw, self._settings, {}, _no_mask)
+        members = sidecar_members(item, _beside(raw), self._settings, {}, _no_mask)
         return self._sample(outcome, volume.values, encode_array(volume.values), members)
 
-    def _places(self, item: PlannedItem, raw: Mapping[str, bytes]) -> list[SliceCopies]:
+    def _places(self, item: PlannedItem, raw: Mapping[str, Bytes]) -> list[SliceCopies]:
         """Every slice of a series, in order of place."""
         names = _in_place(raw)
         copies = {name: first_readable(raw, name, self._settings.limits) for name in names}
@@ -221,7 +228,12 @@ class DicomSampleMaker:
         return Sample(outcome, {self._settings.image_field: payload, **members}, counts)
 
 
-def _in_place(raw: Mapping[str, bytes]) -> list[str]:
+def _beside(raw: Mapping[str, Bytes]) -> dict[str, bytes]:
+    """The files that are read whole: all but one with frames for other samples too, which has none beside it."""
+    return {name: data for name, data in raw.items() if isinstance(data, bytes)}
+
+
+def _in_place(raw: Mapping[str, Bytes]) -> list[str]:
     """The fields that are slices of a stack or volume, in order of place: ``slice.-1``, ``image``, ``slice.+1``."""
     places = {name: int(name.removeprefix("slice.")) for name in raw if name.startswith("slice.")}
     return sorted([*places, "image"], key=lambda name: places.get(name, 0))

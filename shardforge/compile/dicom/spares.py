@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from shardforge.codecs.dicom.meaning import frame_meaning
 from shardforge.codecs.dicom.read import DicomFile, read_dicom
+from shardforge.codecs.file_bytes import Bytes
 from shardforge.codecs.limits import Limits
 from shardforge.compile.dicom.frame import Frame, read_frame
 from shardforge.dicom.modality import ModalityTables, modality_dtype
@@ -29,7 +30,7 @@ class SliceCopies:
     """
 
     file: DicomFile
-    spares: tuple[bytes, ...]
+    spares: tuple[Bytes, ...]
     late: bool
     number: int
     limits: Limits
@@ -68,7 +69,7 @@ class SliceCopies:
                 yield found
 
 
-def first_readable(raw: Mapping[str, bytes], name: str, limits: Limits) -> tuple[DicomFile, tuple[bytes, ...], bool]:
+def first_readable(raw: Mapping[str, Bytes], name: str, limits: Limits) -> tuple[DicomFile, tuple[Bytes, ...], bool]:
     """The file of a field, or its first spare whose header can be read.
 
     Args:
