@@ -275,6 +275,40 @@ def reasons(out: Path) -> dict[str, str]:
     return {row["source"]: row["reason"] for row in rows if row["status"] == "failed"}
 
 
+KILLED = """
+# On marked files, kills this process as the kernel does, as often as the file beside this one is long; never while
+# the build tries out how large samples are.
+import os, pathlib, signal, simplejpeg
+
+sound, left = simplejpeg.decode_jpeg, pathlib.Path(__file__).with_name("left")
+
+def decode_jpeg(data, *args, **kwargs):
+    if b"SEGFAULT" in bytes(data) and left.stat().st_size and not os.path.exists(os.environ["TRIAL"]):
+        os.truncate(left, left.stat().st_size - 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sound(data, *args, **kwargs)
+
+simplejpeg.decode_jpeg = decode_jpeg
+"""
+
+
+@pytest.mark.parametrize(("kills", "failed"), [(3, {}), (4, {"a/0007.jpg": "out_of_memory"})])
+def test_an_item_outlives_three_kills_from_outside(tmp_path: Path, kills: int, failed: dict[str, str]) -> None:
+    raw = class_folders(tmp_path / "raw", {"a": 12}, extension="jpg")
+    data = (raw / "a/0007.jpg").read_bytes()
+    (raw / "a/0007.jpg").write_bytes(data[:2] + b"\xff\xfe" + struct.pack(">H", 10) + b"SEGFAULT" + data[2:])
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(KILLED)
+    (site / "left").write_bytes(bytes(kills))
+    env = environment(PYTHONPATH=str(site), TRIAL=str(tmp_path / "out" / ".staging" / "trial"))
+    result = run("build", raw, tmp_path / "out", "--workers", 1, "--max-errors", "50%", env=env)
+    assert result.returncode == (1 if failed else 0), result.stderr
+    assert reasons(tmp_path / "out") == failed
+    assert (site / "left").stat().st_size == 0
+    assert verify(tmp_path / "out").damage == ()
+
+
 def test_a_file_that_kills_its_process_costs_one_row(tmp_path: Path) -> None:
     raw = class_folders(tmp_path / "raw", {"a": 30}, extension="jpg")
     for name in ("a/0007.jpg", "a/0021.jpg"):

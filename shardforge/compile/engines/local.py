@@ -2,7 +2,8 @@
 
 A worker marks the item it works on. When it dies (a crash in a decoder, a kill, the memory limit, the CPU-time
 limit), a fresh one takes over at that very item, which is thereby tried once more alone; when it dies there again,
-the item becomes a failed row. Nothing else is lost: what the shard's journal holds is kept, and neighbours never
+the item becomes a failed row. A process that is killed from outside need not be to blame, for a shortage of memory
+say: that is borne more often. Nothing else is lost: what the shard's journal holds is kept, and neighbours never
 notice. Each worker has pipes of its own, so that killing one at any moment can never block another.
 """
 
@@ -33,6 +34,10 @@ _TICK = 0.2
 """Seconds between looks at the workers' progress."""
 _DYING = 10.0
 """Seconds a worker that has closed its pipe may take to be gone."""
+_DEATHS = 2
+"""An item that a process died on so often, of itself, is given up."""
+_KILLS = 4
+"""The same if it was killed, with SIGKILL, every time but one."""
 _FRUITLESS = 5
 """Deaths without an item in the works after which a task is given up: no item is to blame."""
 
@@ -75,7 +80,8 @@ class _Worker:
     marker: Marker
     buffer: bytes = b""
     task: ShardTask | None = None
-    deaths: dict[int, int] = field(default_factory=dict)
+    deaths: dict[int, list[int]] = field(default_factory=dict)
+    """Of the task's items: the exit codes of processes that died on them."""
 
 
 class WorkerPool:
@@ -170,15 +176,16 @@ class WorkerPool:
             dead.process.wait(_DYING)
         self._end(dead)
         self._selector.unregister(dead.process.stdout)  # type: ignore[arg-type]
-        dead.deaths[position] = dead.deaths.get(position, 0) + 1
-        if position < 0 and dead.deaths[position] >= _FRUITLESS:
+        codes = dead.deaths.setdefault(position, [])
+        codes.append(dead.process.returncode)
+        if position < 0 and len(codes) >= _FRUITLESS:
             raise self._fruitless(dead.process.returncode)
         worker = self._start(slot)
         worker.deaths, task = dead.deaths, dead.task
         if task is None:
             return
         doomed = dict(task.doomed or {})
-        if position >= 0 and worker.deaths[position] > 1:
+        if position >= 0 and (len(codes) >= _KILLS or len(codes) - codes.count(-signal.SIGKILL) >= _DEATHS):
             doomed[position] = _cause(dead.process.returncode)
         worker.task = replace(task, resume=True, doomed=doomed)
         _send(worker, worker.task)
@@ -217,7 +224,7 @@ def _send(worker: _Worker, task: ShardTask) -> None:
 
 
 def _cause(exit_code: int) -> Reason:
-    """Why a process died twice on one item."""
+    """Why processes died on one item, by the exit code of the last."""
     if exit_code == -signal.SIGXCPU:
         return Reason.TIMEOUT
     # The kernel's answer to memory it cannot provide is SIGKILL; no decoder sends that to itself.
