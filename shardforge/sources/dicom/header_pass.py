@@ -25,9 +25,11 @@ _CHUNK = 64
 _WORTH_PROCESSES = 2048
 """Fewer files are read faster than processes start."""
 
-# The worker finds modules where its parent does, installed or not; and nothing of the parent's script is run again.
 _STARTS = 3
 """How often a process that never became ready is started."""
+_DEATHS = 2
+"""Processes that have to die on a file alone before it is to blame: somebody may have killed one."""
+# The worker finds modules where its parent does, installed or not; and nothing of the parent's script is run again.
 _WORKER = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -143,7 +145,8 @@ class _Worker:
         self.stop()
         raise ShardforgeError("a process that reads headers cannot be started")
 
-    def read(self, files: Sequence[SourceFile]) -> list[Header]:
+    def read(self, files: Sequence[SourceFile], deaths: int = 0) -> list[Header]:
+        """Their headers. ``deaths``: of processes that read just these files."""
         try:
             self._pipe.send(list(files))
             headers: list[Header] = self._pipe.recv()
@@ -152,6 +155,8 @@ class _Worker:
             self.stop()
             self._pipe, self._process = self._start()
             self.wait()
+        if len(files) == 1 and deaths + 1 < _DEATHS:
+            return self.read(files, deaths + 1)
         if len(files) == 1:
             return [Header(files[0], problem=Reason.DECODER_CRASH, detail="the process died on its header")]
         half = len(files) // 2
