@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
@@ -12,12 +11,12 @@ from pydicom.dataelem import RawDataElement
 from pydicom.dataset import Dataset
 from pydicom.filereader import read_dataset
 
+from shardforge.codecs.dicom.item_bounds import Bounds, item_bounds
 from shardforge.codecs.dicom.values import element_of, items
-from shardforge.codecs.dicom.walk import UNDEFINED
+from shardforge.codecs.dicom.walk import PER_FRAME
 
 Origin = Literal["frame", "shared", "top"]
-_SHARED, _PER_FRAME = 0x52009229, 0x52009230
-_ITEM, _DELIMITER = (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
+_SHARED = 0x52009229
 
 
 def places(dataset: Dataset, frame: int, macro: int) -> Iterator[tuple[Origin, Dataset]]:
@@ -41,9 +40,9 @@ def places(dataset: Dataset, frame: int, macro: int) -> Iterator[tuple[Origin, D
 def _group_of(dataset: Dataset, frame: int) -> Dataset | None:
     """The functional groups of one frame. pydicom would read those of all, 0.3 ms each, which may be all the time
     that the frame takes otherwise."""
-    element = element_of(dataset, _PER_FRAME)
+    element = element_of(dataset, PER_FRAME)
     if isinstance(element, RawDataElement) and element.value and element.VR in ("SQ", None):
-        found = _items(element.value, element.is_little_endian)
+        found = _bounds(element.value, element.is_implicit_VR) if element.is_little_endian else None
         try:
             if found is not None:
                 start, end = found[frame] if frame < len(found) else (0, 0)
@@ -55,25 +54,14 @@ def _group_of(dataset: Dataset, frame: int) -> Dataset | None:
         except Exception:
             # pydicom raises whatever a hostile item makes it run into; what it makes of them all together counts.
             pass
-    groups = items(dataset, _PER_FRAME)
+    groups = items(dataset, PER_FRAME)
     return groups[frame] if frame < len(groups) else None
 
 
 @lru_cache(maxsize=2)
-def _items(value: bytes, little: bool) -> list[tuple[int, int]] | None:
-    """Where the items of a sequence begin and end; None if one is of undefined length or damaged (PS3.5 7.5)."""
-    unpack = struct.Struct("<HHL" if little else ">HHL").unpack_from
-    found, at = [], 0
-    while at + 8 <= len(value):
-        group, number, length = unpack(value, at)
-        if (group, number) == _DELIMITER:
-            break
-        at += 8
-        if (group, number) != _ITEM or length == UNDEFINED or at + length > len(value):
-            return None
-        found.append((at, at + length))
-        at += length
-    return found
+def _bounds(value: bytes, implicit: bool) -> Bounds | None:
+    found = item_bounds(value, 0, implicit=implicit)
+    return None if found is None else found[0]
 
 
 @lru_cache(maxsize=16)
