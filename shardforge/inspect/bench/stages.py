@@ -21,12 +21,13 @@ import numpy.typing as npt
 from shardforge.errors import DamagedError, StorageError
 from shardforge.inspect.bench.unreadable import unreadable_in
 from shardforge.inspect.bench.workload import Workload
+from shardforge.shards.index import Ids
 from shardforge.shards.manifest import FieldInfo
 from shardforge.stream.augment import Numbers, Shape, Transform
 from shardforge.stream.batches import BatchJob
 from shardforge.stream.dataset import ShardDataset
 from shardforge.stream.decode import Reduce
-from shardforge.stream.fields import Member
+from shardforge.stream.fields import Gathered, Member
 from shardforge.stream.planning import EpochPlan
 from shardforge.stream.reader import Split
 from shardforge.stream.resizing import Image
@@ -213,6 +214,9 @@ class _TimedMember(Member):
     def __init__(self, split: Split, name: str, info: FieldInfo, log: _Log) -> None:
         super().__init__(split, name, info)
         self._files, self._log = split.files, log
+
+    def images(self, ids: Ids, gathered: Gathered) -> Callable[[int, Reduce | None], Any]:
+        return lambda row, reduce: self.decoded(int(ids[row]), gathered[row], reduce, False)
 
     def decoded(
         self, number: int, gathered: tuple[int, int, int], reduce: Reduce | None = None, copy: bool = True

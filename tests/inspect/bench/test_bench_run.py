@@ -91,6 +91,18 @@ def test_every_kind_of_image_is_measured_and_nothing_is_changed(tmp_path: Path, 
     assert f"threads={found['use']['threads']}, workers={found['use']['workers']}" in text
 
 
+@pytest.mark.parametrize("kind", DATASETS)
+def test_every_sample_of_every_batch_is_measured(tmp_path: Path, kind: str) -> None:
+    stages = measure_stages(
+        choose_workload(dataset(tmp_path, **DATASETS[kind]), None, 4, 24), BRIEF, lambda line: None
+    )
+    storage, decode, transform, batches = (stages.seconds[name] for name in STAGES)
+    assert len(storage) == len(decode) == len(transform) == stages.samples == 4 * len(batches)
+    assert (decode > 0).all()
+    # The clock of a thread tells nanoseconds, and each sample was cropped between two looks at it.
+    assert (transform > 0).all()
+
+
 def test_the_slowest_samples_are_named_with_their_bytes_and_shapes(tmp_path: Path) -> None:
     def size(number: int) -> tuple[int, int]:
         return (900, 1000) if number == 7 else (32, 32)
