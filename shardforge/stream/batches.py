@@ -129,7 +129,7 @@ class BatchJob:
         # A transform of whole samples may keep what it is given.
         view = None if self._maker.sample_steps else self._view
         out = None if view is None else view[row]
-        sample = self._maker.make(rows, row, self._made_singly, out)
+        sample = self._maker.make(rows, row, self._made_singly, out, writable=self._collate is not None)
         if sample is not None and self._collate is None:
             image = sample.get("image")
             if image is not None and image is out:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shardforge.errors import DamagedError, StorageError, UsageError
+from shardforge.shards import layout
 from shardforge.shards.index import Ids
 from shardforge.shards.manifest import FieldInfo
 from shardforge.stream.decode import ImageDecoder, Reduce, Undecodable, image_decoder
@@ -29,9 +30,11 @@ class Field(Protocol):
 
     Attributes:
         ready: whether what :meth:`gather` gives are the values already.
+        light: whether that is a few numbers or a word a sample.
     """
 
     ready: bool
+    light: bool
 
     def gather(self, ids: Ids) -> Gathered:
         """The cheap part, for many samples at once: what :meth:`value` needs for each."""
@@ -53,7 +56,7 @@ def blank(example: Any) -> Any:
 class Member:
     """A stored member, decoded. A sample that lacks an optional text has ``""``, an optional json None."""
 
-    ready = False
+    ready, light = False, True
 
     def __init__(self, split: Split, name: str, info: FieldInfo) -> None:
         self._split, self._name, self._info = split, name, info
@@ -120,7 +123,7 @@ class Member:
 class Key:
     """The sample's key."""
 
-    ready = True
+    ready, light = True, True
 
     def __init__(self, split: Split) -> None:
         self._index = split.index
@@ -142,6 +145,7 @@ class Label:
 
     def __init__(self, split: Split) -> None:
         self._split = split
+        self.light = split.manifest.label.kind == "class"
         self._classes = max(split.manifest.classes.values(), default=-1) + 1
 
     def gather(self, ids: Ids) -> Gathered:
@@ -149,21 +153,30 @@ class Label:
         if info.kind == "class":
             return np.asarray(found, np.int64)
         if info.kind == "multi":
-            return self._multi_hot(found)
+            return self._multi_hot(ids, found)
         if info.size == 1:
             return np.asarray(found, np.float32)
         flat = np.asarray(found.flatten(), np.float32)
         if len(flat) != len(ids) * info.size:
-            raise DamagedError(f"labels that are not {info.size} numbers each", where=self._split.root)
+            odd = np.flatnonzero(np.asarray(found.value_lengths()) != info.size)
+            raise self._damaged(ids, odd, f"a label that is not {info.size} numbers")
         return flat.reshape(len(ids), info.size)
 
-    def _multi_hot(self, found: pa.Array) -> npt.NDArray[np.float32]:
+    def _multi_hot(self, ids: Ids, found: pa.Array) -> npt.NDArray[np.float32]:
         out = np.zeros((len(found), self._classes), np.float32)
         present = np.asarray(found.flatten(), np.int64)
-        if ((present < 0) | (present >= self._classes)).any():
-            raise DamagedError(f"a label that is none of the {self._classes} classes", where=self._split.root)
-        out[np.repeat(np.arange(len(found)), np.asarray(found.value_lengths())), present] = 1
+        rows = np.repeat(np.arange(len(found)), np.asarray(found.value_lengths()))
+        odd = rows[(present < 0) | (present >= self._classes)]
+        if len(odd):
+            raise self._damaged(ids, odd, f"a label that is none of the {self._classes} classes")
+        out[rows, present] = 1
         return out
+
+    def _damaged(self, ids: Ids, rows: npt.NDArray[np.int64], what: str) -> DamagedError:
+        """What is wrong with the index at the first of some rows."""
+        index, key = layout.index_path(self._split.root, self._split.name), self._split.key(int(ids[rows[0]]))
+        where = f"{index}, sample {key}"
+        return DamagedError(what, where=where, todo="`shardforge inspect --verify` checks the whole dataset.")
 
     def value(self, number: int, gathered: Any) -> Any:
         return gathered
@@ -181,12 +194,13 @@ class Column:
     def __init__(self, split: Split, name: str) -> None:
         self._split, self._name = split, name
         self._content: npt.NDArray[Any] | pa.ChunkedArray | None = self._load()
+        self.light = isinstance(self._content, np.ndarray)
 
-    def __getstate__(self) -> tuple[Split, str]:
-        return self._split, self._name
+    def __getstate__(self) -> tuple[Split, str, bool]:
+        return self._split, self._name, self.light
 
-    def __setstate__(self, state: tuple[Split, str]) -> None:
-        self._split, self._name = state
+    def __setstate__(self, state: tuple[Split, str, bool]) -> None:
+        self._split, self._name, self.light = state
         self._content = None
 
     def _load(self) -> npt.NDArray[Any] | pa.ChunkedArray:

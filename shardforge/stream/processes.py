@@ -7,6 +7,7 @@ import os
 from collections.abc import Generator, Iterator
 from multiprocessing.connection import wait
 from typing import Any
+from weakref import WeakSet
 
 from torch.utils.data import DataLoader
 
@@ -45,6 +46,7 @@ class WorkerProcesses:
         self._returns, self._complete = Returns(workers), True
         self._lost = SharedWords(1)
         self._process = os.getpid()
+        _all.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_batches": None, "_returns": Returns(self._workers), "_complete": True}
@@ -92,16 +94,20 @@ class WorkerProcesses:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Says so if what fails here does because a worker died."""
+        """Says so if what fails here does because a worker died. Whatever fails, the next pass starts new workers."""
         try:
             yield
         except (RuntimeError, ConnectionError, EOFError, FileNotFoundError) as error:
             dead = self._dead(0 if isinstance(error, RuntimeError) else _PATIENCE)
+            self.close()
             if not dead:
                 raise
-            self.close()
             split = self._dataset.source.split
             raise explain_deaths(dead, split.files, split.root) from error
+        except BaseException:
+            # Wherever that struck, by Ctrl-C say, the DataLoader may have lost count of what its workers owe.
+            self.close()
+            raise
 
     def _iterator(self) -> Any:
         return None if self._batches is None else self._batches._iterator
@@ -135,3 +141,15 @@ class WorkerProcesses:
 
 def _unchanged(content: Any) -> Any:
     return content
+
+
+_all: WeakSet[WorkerProcesses] = WeakSet()
+
+
+def _let_be() -> None:
+    """In a process that was just forked: the workers are the other one's."""
+    for processes in _all:
+        processes.close()
+
+
+os.register_at_fork(after_in_child=_let_be)

@@ -21,7 +21,7 @@ from shardforge.stream.slots import shared, torch_type
 
 _FLAG = 64
 """Bytes behind a batch; the first of them is its flag. As many as keep whatever follows aligned."""
-_LENT, _FREE = 0, 1
+_LENT, _FREE, _LOST = 0, 1, 2
 _KEPT = 16
 """How many buffers a ring keeps. Beyond that (when batches are being collected, say) memory is used once."""
 
@@ -38,13 +38,22 @@ class SharedRing:
         size = int(np.prod(shape)) * dtype.itemsize
         room = -(-size // _FLAG) * _FLAG + _FLAG
         with self._lock:
-            buffer = next((b for b in self._buffers if len(b) == room and int(b[-_FLAG]) == _FREE), None)
+            buffer = next((b for b in self._buffers if len(b) == room and _state(b) == _FREE), None)
             if buffer is None:
                 buffer = shared((room,), torch.uint8)
-                if len(self._buffers) < _KEPT:
-                    self._buffers.append(buffer)
+                self._keep(buffer)
             buffer[-_FLAG] = _LENT
         return buffer[:size].view(torch_type(dtype)).view(shape)
+
+    def _keep(self, buffer: torch.Tensor) -> None:
+        """Adds a buffer, if there is room or one that nobody has a use for."""
+        self._buffers = [b for b in self._buffers if _state(b) != _LOST]
+        if len(self._buffers) == _KEPT:
+            unused = next((number for number, b in enumerate(self._buffers) if _state(b) == _FREE), None)
+            if unused is None:
+                return
+            del self._buffers[unused]
+        self._buffers.append(buffer)
 
     def lent(self, content: dict[str, Any]) -> list[str]:
         """The names under which ``content`` has memory of this ring."""
@@ -76,11 +85,30 @@ class Returns:
         flag = torch.empty(0, dtype=torch.uint8).set_(storage, storage.nbytes() - _FLAG, (1,))  # type: ignore[call-overload]
         # The tensor made of this array, and everything derived from it, keep it alive, and nothing else does.
         array = tensor.numpy()
-        weakref.finalize(array, _give_back, flag, os.getpid()).atexit = False
+        weakref.finalize(array, _give_back, flag, os.getpid(), _forks).atexit = False
         return torch.from_numpy(array)
 
 
-def _give_back(flag: torch.Tensor, process: int) -> None:
-    """Sets a batch's flag, unless this is a forked process: the one that the batch was given to may have it still."""
+def _state(buffer: torch.Tensor) -> int:
+    return int(buffer[-_FLAG])
+
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(before=_count_fork)
+
+
+def _give_back(flag: torch.Tensor, process: int, forks: int) -> None:
+    """Sets the flag of a batch that came after so many forks of this process.
+
+    A forked process shares the memory: what it lets go, the process that the batch was given to may have still; and
+    what that one lets go, a process that it forked meanwhile may have.
+    """
     if os.getpid() == process:
-        flag.fill_(_FREE)
+        flag.fill_(_FREE if forks == _forks else _LOST)

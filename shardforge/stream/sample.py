@@ -114,11 +114,14 @@ class SampleMaker:
         decode = field.images(rows.ids, rows.columns["image"])
         return self._pipeline.run_straight(decode, rows.numbers, outs, wanted, reducible=field.reducible)
 
-    def make(self, rows: Rows, row: int, names: Sequence[str], out: Image | None = None) -> Sample | None:
+    def make(
+        self, rows: Rows, row: int, names: Sequence[str], out: Image | None = None, *, writable: bool = False
+    ) -> Sample | None:
         """One sample with the fields ``names``, or None where it is missing or bad.
 
         Args:
             out: where the image belongs; see :meth:`ImagePipeline.run`.
+            writable: somebody may write into the image, which else may be a view of the shard.
 
         Raises:
             DamagedError, StorageError: the sample cannot be read (``on_error="raise"``).
@@ -127,7 +130,7 @@ class SampleMaker:
         if place < 0:
             return None
         try:
-            return self._made(rows, row, place, names, out)
+            return self._made(rows, row, place, names, out, writable=writable or bool(self.sample_steps))
         except Exception as problem:
             if not isinstance(problem, _Unreadable):
                 key = self._key(int(rows.ids[row]))
@@ -139,7 +142,16 @@ class SampleMaker:
             self._tally.add(0 if worker is None else worker.id, problem.error.what, problem.error)
             return None
 
-    def _made(self, rows: Rows, row: int, place: int, names: Sequence[str], out: Image | None = None) -> Sample:
+    def _made(
+        self,
+        rows: Rows,
+        row: int,
+        place: int,
+        names: Sequence[str],
+        out: Image | None = None,
+        *,
+        writable: bool = False,
+    ) -> Sample:
         # In the training process itself the global generators belong to the trainer.
         if self.uses_globals and get_worker_info() is not None:
             self._seed_globals(place, rows.epoch)
@@ -148,7 +160,7 @@ class SampleMaker:
         for name in names:
             field, gathered = self.fields[name], rows.columns[name][row]
             if name == "image" and isinstance(field, Member):
-                decode = _Decoder(field, int(rows.ids[row]), gathered, bool(self.sample_steps))
+                decode = _Decoder(field, int(rows.ids[row]), gathered, writable)
                 sample[name] = self._pipeline.run(decode, rows.numbers[row], generator, out)
             else:
                 try:
@@ -180,7 +192,7 @@ class SampleMaker:
         for number in ids[np.concatenate([np.zeros(1, np.int64), spread.astype(np.int64)])].tolist():
             try:
                 rows = self.gather(np.array([number]), np.array([_EXAMPLE]), 0)
-                example = self._made(rows, 0, _EXAMPLE, tuple(self.fields))
+                example = self._made(rows, 0, _EXAMPLE, tuple(self.fields), writable=True)
             except _Unreadable as problem:
                 error = error or problem.error
                 continue

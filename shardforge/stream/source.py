@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from shardforge.errors import UsageError
+from shardforge.errors import DamagedError, UsageError
 from shardforge.shards.index import Ids
 from shardforge.stream.batches import BatchJob, Content
 from shardforge.stream.collate import Collate, to_torch
@@ -24,7 +24,7 @@ from shardforge.stream.slots import Slots
 _AHEAD = 64
 """Samples whose places and extents are computed at once when they are given singly."""
 _TOGETHER = 1024
-"""The same for batches."""
+"""The same for batches, where a sample's fields take a few numbers each before they are decoded."""
 
 
 class Source:
@@ -79,11 +79,13 @@ class Source:
     def jobs(self, epoch: int, share: Share, steps: Sequence[int], slots: Slots) -> Iterator[BatchJob]:
         """The batches of these steps, to be made."""
         order = self.order(epoch)
-        together = max(1, _TOGETHER // share.batch)
+        light = all(field.light for field in self.maker.fields.values())
+        # Fields that can be damaged are not light: batches without the damage are to be given.
+        together = max(1, _TOGETHER // share.batch) if light else 1
         for start in range(0, len(steps), together):
-            some = np.asarray(steps[start : start + together], np.int64)
-            gathering = Gathering(partial(self._gathered, order, share, some, epoch))
-            for first in range(0, some.size * share.batch, share.batch):
+            places = share.rows(np.asarray(steps[start : start + together], np.int64)).ravel()
+            gathering = Gathering(partial(self._gathered, order, places, epoch))
+            for first in range(0, len(places), share.batch):
                 yield BatchJob(
                     self.maker,
                     partial(gathering.part, first, first + share.batch),
@@ -98,15 +100,25 @@ class Source:
         """The samples of these steps of a share whose batches hold one each."""
         order, names = self.order(epoch), tuple(self.maker.fields)
         for start in range(0, len(steps), _AHEAD):
-            rows = self._gathered(order, share, np.asarray(steps[start : start + _AHEAD], np.int64), epoch)
-            for row in range(len(rows.places)):
+            places = share.rows(np.asarray(steps[start : start + _AHEAD], np.int64)).ravel()
+            for rows, row in self._singly(order, places, epoch):
                 sample = self.maker.make(rows, row, names)
                 complete = self._missing() if sample is None else sample
                 valid = {VALID: np.bool_(sample is not None)} if self._with_valid else {}
                 yield {name: to_torch(value) for name, value in {**complete, **valid}.items()}
 
-    def _gathered(self, order: SampleOrder, share: Share, steps: Ids, epoch: int) -> Rows:
-        places = share.rows(steps).ravel()
+    def _singly(self, order: SampleOrder, places: Ids, epoch: int) -> Iterator[tuple[Rows, int]]:
+        """Gathers the rows of these places at once, or one by one if that raises: those before the damage are to be
+        given."""
+        try:
+            parts = iter([self._gathered(order, places, epoch)])
+        except DamagedError:
+            parts = (self._gathered(order, places[i : i + 1], epoch) for i in range(len(places)))
+        for rows in parts:
+            for row in range(len(rows.places)):
+                yield rows, row
+
+    def _gathered(self, order: SampleOrder, places: Ids, epoch: int) -> Rows:
         return self.maker.gather(self.samples_at(order, places), places, epoch)
 
     def _missing(self) -> Sample:

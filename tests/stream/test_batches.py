@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 import shardforge
 from shardforge import DamagedError, ShardDataset, ShardLoader
 from shardforge.errors import UsageError
-from shardforge.shards import layout
+from shardforge.shards import index, layout
+from shardforge.shards.manifest import LabelKind
 from shardforge.stream.batches import BatchJob
 from shardforge.transforms import CenterCrop, Pad, RandomHorizontalFlip, RandomResizedCrop, Resize
-from tests.datasets import make_dataset, picture
+from tests.datasets import SITES, make_dataset, multi_label, picture
 
 MANY = 2500
 """Samples, of which some 1 000 are gathered at once."""
@@ -190,3 +192,62 @@ def test_batches_of_more_samples_than_are_gathered_at_once(batch_size: int, thre
             assert batch["age"][row] == singly[key]["age"] == int(key)
             given.append(int(key))
     assert sorted(given) == list(range(MANY))
+
+
+@pytest.mark.parametrize("batch_size", [4, 32])
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("kind", ["multi", "number"])
+def test_a_damaged_label_ends_a_pass_at_its_batch(
+    kind: LabelKind, workers: int, batch_size: int, tmp_path: Path
+) -> None:
+    make_dataset(tmp_path, {"train": [50, 46]}, format="npy", size=(5, 6), label_kind=kind, label_size=2)
+    path = layout.index_path(tmp_path, "train")
+    order = ShardDataset(tmp_path, batch_size=batch_size).plan(0)
+    number = int(order.samples(5 * 4 // batch_size + 1, 0)[1])
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        table = reader.read_all()
+    labels = table["label"].to_pylist()
+    labels[number] = [77] if kind == "multi" else [1.0, 2.0, 3.0]
+    place = table.schema.get_field_index("label")
+    table = table.set_column(place, table.schema.field("label"), pa.array(labels, table.schema.field("label").type))
+    path.unlink()
+    index.write(path, [table], table.schema)
+    given: list[Any] = []
+    with pytest.raises(DamagedError, match=f"sample {number:09d}"):
+        given.extend(ShardDataset(tmp_path, fields=("label",)))
+    assert len(given) == (5 * 4 // batch_size + 1) * batch_size + 1
+    given.clear()
+    loader = ShardLoader(tmp_path, batch_size=batch_size, workers=workers, threads=1, fields=("label",))
+    with loader, pytest.raises(DamagedError, match=f"sample {number:09d}"):
+        given.extend(loader)
+    assert len(given) == 5 * 4 // batch_size + 1
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_rows_belong_to_whoever_collates_them(workers: int, tmp_path: Path) -> None:
+    make_dataset(tmp_path, {"train": [8]}, format="npy", pixels=picture)
+    loader = ShardLoader(
+        tmp_path, batch_size=4, workers=workers, threads=1, fields=("image",), collate=_darkened, context="fork"
+    )
+    with loader:
+        for batch in loader:
+            assert (batch["image"][:, :4] == 0).all()
+            assert batch["image"].any()
+
+
+def _darkened(rows: Any) -> dict[str, torch.Tensor]:
+    images = [torch.from_numpy(row["image"]) for row in rows]
+    for image in images:
+        image[:4] = 0
+    return {"image": torch.stack(images)}
+
+
+def test_what_takes_much_memory_is_gathered_batch_by_batch(tmp_path: Path) -> None:
+    make_dataset(tmp_path, {"train": [40]}, label_kind="multi", sidecars=["txt"])
+    names = {"image": True, "key": True, "age": True, "txt": True, "label": False, "site": False}
+    for name, light in names.items():
+        assert ShardDataset(tmp_path, fields=(name,)).source.maker.fields[name].light == light
+    for batch in ShardDataset(tmp_path, batch_size=4, fields=("key", "label", "site")):
+        assert batch["site"] == [SITES[int(key) % 3] for key in batch["key"]]
+        found = [row.nonzero().flatten().tolist() for row in batch["label"]]
+        assert found == [multi_label(int(key)) for key in batch["key"]]

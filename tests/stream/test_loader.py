@@ -11,13 +11,16 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 import torch
+import torch.utils.data.dataloader
 
 from shardforge.errors import DamagedError, ShardforgeError, UsageError
 from shardforge.stream.dataset import ShardDataset
@@ -222,6 +225,37 @@ def test_a_killed_worker_is_explained_and_the_loader_can_be_iterated_again(plain
             list(batches)
         assert len(list(loader)) == len(loader)
     assert children() == before
+
+
+class Interruption(BaseException):
+    """Like Ctrl-C."""
+
+
+@pytest.mark.parametrize("call", range(1, 100, 6))
+def test_a_pass_cut_anywhere_in_the_dataloader_leaves_no_trace(plain: Path, call: int) -> None:
+    """``call``: of the functions of DataLoader, the one that is interrupted."""
+    expected = [batch["key"] for batch in ShardDataset(plain, fields=("key",), batch_size=4)]
+    calls = 0
+
+    def interrupt(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal calls
+        if event == "call" and frame.f_code.co_filename == torch.utils.data.dataloader.__file__:
+            calls += 1
+            if calls == call:
+                sys.setprofile(None)
+                raise Interruption
+
+    with ShardLoader(plain, "train", 4, fields=("key",), workers=2, threads=1, context="fork") as loader:
+        assert [batch["key"] for batch in loader] == expected
+        loader.set_epoch(0)
+        sys.setprofile(interrupt)
+        try:
+            with pytest.raises(Interruption):
+                [list(loader) for _ in range(20)]
+        finally:
+            sys.setprofile(None)
+        loader.set_epoch(0)
+        assert [batch["key"] for batch in loader] == expected
 
 
 def test_a_shard_truncated_under_a_worker_is_named_and_can_be_put_back(tmp_path: Path) -> None:

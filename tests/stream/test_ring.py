@@ -94,6 +94,50 @@ def test_what_a_forked_process_lets_go_stays_where_it_was_given(plain: Path) -> 
         assert all(torch.equal(batch["image"], image) for batch, image in zip(held, before, strict=True))
 
 
+def test_memory_of_other_sizes_makes_room_and_lost_memory_too() -> None:
+    ring, returns = SharedRing(), Returns(1)
+    for size in range(1000, 1000 + 64 * 40, 64):
+        content = returns({"image": ring.take((size,), np.dtype(np.uint8))}, ["image"])
+        del content
+    lent = ring.take((9,), np.dtype(np.uint8))
+    assert ring.lent({"image": lent}) == ["image"]
+    for _ in range(40):
+        content = returns({"image": ring.take((77,), np.dtype(np.uint8))}, ["image"])
+        child = multiprocessing.get_context("fork").Process()
+        child.start()
+        child.join()
+        del content
+    assert ring.lent({"image": ring.take((77,), np.dtype(np.uint8))}) == ["image"]
+
+
+def _hold(batch: dict[str, Any], go: Any, told: Any) -> None:
+    before = batch["image"].clone()
+    told.put(None)
+    go.wait()
+    told.put(torch.equal(batch["image"], before))
+
+
+def test_what_a_forked_process_holds_is_left_alone(plain: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    crop = RandomResizedCrop(20)
+    with ShardLoader(plain, batch_size=4, workers=1, threads=1, transform=crop, context="fork") as loader:
+        go, told = context.Event(), context.Queue()
+        batches = iter(loader)
+        held = next(batches)
+        child = context.Process(target=_hold, args=(held, go, told))
+        child.start()
+        told.get()
+        del held
+        for _ in batches:
+            pass
+        for _ in range(3):
+            for _ in loader:
+                pass
+        go.set()
+        assert told.get(timeout=60)
+        child.join()
+
+
 def _memory(tensor: torch.Tensor) -> str:
     """The inode of the shared memory that a tensor lies in; no two pieces of it have the same."""
     for line in Path("/proc/self/maps").read_text().splitlines():
