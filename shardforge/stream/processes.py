@@ -46,7 +46,6 @@ class WorkerProcesses:
         self._returns, self._complete = Returns(workers), True
         self._lost = SharedWords(1)
         self._process = os.getpid()
-        _all.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_batches": None, "_returns": Returns(self._workers), "_complete": True}
@@ -60,6 +59,7 @@ class WorkerProcesses:
         if self._process != os.getpid() or self._dead(0):
             self.close()
         if self._batches is None:
+            _with_workers.add(self)
             self._batches = DataLoader(
                 InWorker(self._dataset, self._threads, None if self._pinned else self._lost),
                 batch_size=None,
@@ -143,12 +143,12 @@ def _unchanged(content: Any) -> Any:
     return content
 
 
-_all: WeakSet[WorkerProcesses] = WeakSet()
+_with_workers: WeakSet[WorkerProcesses] = WeakSet()
 
 
 def _let_be() -> None:
     """In a process that was just forked: the workers are the other one's."""
-    for processes in _all:
+    for processes in _with_workers:
         processes.close()
 
 

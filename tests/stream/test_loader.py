@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
@@ -406,3 +407,28 @@ def test_a_failing_transform_keeps_its_type_and_the_sample_is_named(
     with pytest.raises(kind) as alone:
         list(ShardDataset(plain, **options))
     assert alone.value.__notes__ == [named]
+
+
+FORGOTTEN = """
+import gc, sys
+from shardforge import ShardLoader
+first = ShardLoader(sys.argv[1], batch_size=4, workers=2, context="fork")
+running = iter(first)
+next(running)
+# Collected in the workers of the second one, where it is nobody's.
+circle = [first, running]
+circle.append(circle)
+del first, running, circle
+def transform(image):
+    gc.collect()
+    return image
+second = ShardLoader(sys.argv[1], batch_size=4, workers=2, context="fork", transform=transform)
+print(sum(1 for _ in second))
+second.close()
+"""
+
+
+def test_workers_of_a_second_loader_leave_those_of_a_forgotten_one_alone(plain: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORGOTTEN, str(plain)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{len(ShardLoader(plain, batch_size=4))}\n")
+    assert "can only test a child process" not in done.stderr
