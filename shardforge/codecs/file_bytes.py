@@ -13,6 +13,10 @@ Identity = tuple[int, int, int, int, int]
 """Device, inode, size, and when content and inode changed last, in ns."""
 
 
+_SMALL, _WINDOW = 512, 1 << 12
+"""Small slices mostly follow each other: so much is read at once for them."""
+
+
 class FileBytes:
     """Takes the place of a file's ``bytes``: it has a length and slices. Not for several threads.
 
@@ -24,6 +28,7 @@ class FileBytes:
         self._file = os.fdopen(descriptor, "rb", buffering=0)
         self.identity = self._identify()
         self._size = self.identity[2]
+        self._at, self._window = 0, b""
 
     def __len__(self) -> int:
         return self._size
@@ -35,6 +40,14 @@ class FileBytes:
             SampleError: ``unreadable``; ``changed`` if the file has become shorter.
         """
         start, end, _ = part.indices(self._size)
+        end = max(start, end)
+        if end - start > _SMALL:
+            return self._read(start, end)
+        if not self._at <= start <= end <= self._at + len(self._window):
+            self._at, self._window = start, self._read(start, min(self._size, start + _WINDOW))
+        return self._window[start - self._at : end - self._at]
+
+    def _read(self, start: int, end: int) -> bytes:
         parts = []
         while start < end:
             try:

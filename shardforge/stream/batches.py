@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -182,7 +183,7 @@ class BatchJob:
         complete = []
         for sample in self._made:
             valid = {VALID: np.bool_(sample is not None)} if self._with_valid else {}
-            complete.append({**(blank if sample is None else sample), **valid})
+            complete.append({**(copy.deepcopy(blank) if sample is None else sample), **valid})
         return dict(collate(complete))
 
 

@@ -160,7 +160,8 @@ class Label:
         if len(flat) != len(ids) * info.size:
             odd = np.flatnonzero(np.asarray(found.value_lengths()) != info.size)
             raise self._damaged(ids, odd, f"a label that is not {info.size} numbers")
-        return flat.reshape(len(ids), info.size)
+        # Arrow's own memory is read-only, and rows belong to whoever gets them.
+        return flat.reshape(len(ids), info.size).copy()
 
     def _multi_hot(self, ids: Ids, found: pa.Array) -> npt.NDArray[np.float32]:
         out = np.zeros((len(found), self._classes), np.float32)

@@ -85,7 +85,7 @@ class Returns:
         flag = torch.empty(0, dtype=torch.uint8).set_(storage, storage.nbytes() - _FLAG, (1,))  # type: ignore[call-overload]
         # The tensor made of this array, and everything derived from it, keep it alive, and nothing else does.
         array = tensor.numpy()
-        weakref.finalize(array, _give_back, flag, os.getpid(), _forks).atexit = False
+        weakref.finalize(array, _give_back, flag, self._mapped, os.getpid(), _forks).atexit = False
         return torch.from_numpy(array)
 
 
@@ -101,14 +101,20 @@ def _count_fork() -> None:
     _forks += 1
 
 
-os.register_at_fork(before=_count_fork)
+# Before: a batch that the new process has. After: one that another thread got meanwhile, which it may have.
+os.register_at_fork(before=_count_fork, after_in_parent=_count_fork)
 
 
-def _give_back(flag: torch.Tensor, process: int, forks: int) -> None:
+def _give_back(flag: torch.Tensor, mapped: OrderedDict[int, torch.UntypedStorage], process: int, forks: int) -> None:
     """Sets the flag of a batch that came after so many forks of this process.
 
     A forked process shares the memory: what it lets go, the process that the batch was given to may have still; and
     what that one lets go, a process that it forked meanwhile may have.
     """
-    if os.getpid() == process:
-        flag.fill_(_FREE if forks == _forks else _LOST)
+    if os.getpid() != process:
+        return
+    if forks == _forks:
+        flag.fill_(_FREE)
+    else:
+        flag.fill_(_LOST)
+        mapped.pop(flag.untyped_storage().data_ptr(), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -103,7 +104,7 @@ class Source:
             places = share.rows(np.asarray(steps[start : start + _AHEAD], np.int64)).ravel()
             for rows, row in self._singly(order, places, epoch):
                 sample = self.maker.make(rows, row, names)
-                complete = self._missing() if sample is None else sample
+                complete = copy.deepcopy(self._missing()) if sample is None else sample
                 valid = {VALID: np.bool_(sample is not None)} if self._with_valid else {}
                 yield {name: to_torch(value) for name, value in {**complete, **valid}.items()}
 

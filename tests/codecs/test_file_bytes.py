@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from shardforge.codecs.file_bytes import FileBytes, view
 from shardforge.errors import SampleError
 
-CONTENT = bytes(range(200))
-PLACES = st.none() | st.integers(-250, 250)
+CONTENT = b"".join(number.to_bytes(4) for number in range(3000))
+PLACES = st.none() | st.integers(-13_000, 13_000) | st.integers(4000, 4800)
 
 
 def opened(path: Path) -> FileBytes:
@@ -28,15 +28,18 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@given(start=PLACES, end=PLACES)
+@given(
+    slices=st.lists(st.tuples(PLACES, PLACES) | PLACES.map(lambda at: (at, (at or 0) + 9)), min_size=1, max_size=9)
+)
 @settings(deadline=None)
-def test_slices_are_those_of_the_bytes(path: Path, start: int | None, end: int | None) -> None:
+def test_slices_are_those_of_the_bytes(path: Path, slices: list[tuple[int | None, int | None]]) -> None:
     data = opened(path)
     assert len(data) == len(CONTENT)
-    assert data[start:end] == CONTENT[start:end]
+    for start, end in slices:
+        assert data[start:end] == CONTENT[start:end]
 
 
-@pytest.mark.parametrize("extent", [(0, 200), (3, 3), (10, 50), (190, 200), (7, 3)])
+@pytest.mark.parametrize("extent", [(0, 12_000), (3, 3), (10, 50), (11_900, 12_000), (7, 3)])
 def test_a_view_is_the_same_of_a_file_and_of_bytes(path: Path, extent: tuple[int, int]) -> None:
     assert view(opened(path), *extent) == view(CONTENT, *extent) == CONTENT[slice(*extent)]
 
@@ -61,11 +64,11 @@ def test_a_file_that_was_written_into_is_no_longer_the_same(tmp_path: Path) -> N
     path.write_bytes(b"another file of that name")
     assert data[:] == CONTENT
     with open(tmp_path / "moved", "r+b") as file:
-        file.truncate(50)
+        file.truncate(5000)
     assert not data.unchanged
-    assert data[:50] == CONTENT[:50]
-    with pytest.raises(SampleError, match="shorter than the 200 bytes that it had") as caught:
-        data[40:60]
+    assert data[:5000] == CONTENT[:5000]
+    with pytest.raises(SampleError, match="shorter than the 12000 bytes that it had") as caught:
+        data[6000:6010]
     assert caught.value.reason == "changed"
 
 

@@ -225,21 +225,26 @@ def test_a_damaged_label_ends_a_pass_at_its_batch(
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_rows_belong_to_whoever_collates_them(workers: int, tmp_path: Path) -> None:
-    make_dataset(tmp_path, {"train": [8]}, format="npy", pixels=picture)
-    loader = ShardLoader(
-        tmp_path, batch_size=4, workers=workers, threads=1, fields=("image",), collate=_darkened, context="fork"
-    )
-    with loader:
-        for batch in loader:
-            assert (batch["image"][:, :4] == 0).all()
-            assert batch["image"].any()
+    make_dataset(tmp_path, {"train": [9]}, format="npy", pixels=picture, label_kind="number", label_size=2)
+    how: dict[str, Any] = {"workers": workers, "threads": 1, "tail": "mask", "context": "fork"}
+    with ShardLoader(tmp_path, batch_size=4, fields=("image", "label"), collate=_changed, **how) as loader:
+        for _ in range(2):
+            *whole, last = loader
+            for batch in whole:
+                assert batch["image"][:, 4:].any()
+            for batch in (*whole, last):
+                assert (batch["image"][:, :4] == 1).all()
+            assert last["valid"].tolist() == [True, False, False, False]
+            assert (last["image"][1:, 4:] == 0).all()
+            assert (last["label"][1:] == -99).all()
 
 
-def _darkened(rows: Any) -> dict[str, torch.Tensor]:
-    images = [torch.from_numpy(row["image"]) for row in rows]
-    for image in images:
-        image[:4] = 0
-    return {"image": torch.stack(images)}
+def _changed(rows: Any) -> dict[str, Any]:
+    for row in rows:
+        row["image"][:4] = 0
+        row["image"][:4] += 1
+        row["label"] += 1
+    return {name: torch.from_numpy(np.stack([row[name] for row in rows])) for name in rows[0]}
 
 
 def test_what_takes_much_memory_is_gathered_batch_by_batch(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from pydicom.filereader import read_dataset
 from shardforge.codecs.dicom.item_bounds import Bounds, item_bounds
 from shardforge.codecs.dicom.values import element_of, items
 from shardforge.codecs.dicom.walk import PER_FRAME
+from shardforge.errors import SampleError
+from shardforge.shards.catalogue import Reason
 
 Origin = Literal["frame", "shared", "top"]
 _SHARED = 0x52009229
@@ -28,6 +30,9 @@ def places(dataset: Dataset, frame: int, macro: int) -> Iterator[tuple[Origin, D
     Yields:
         The first item of the group for this frame, of the shared group, and the dataset itself; the first two only
         where they are there.
+
+    Raises:
+        SampleError: ``corrupt`` if something is said of single frames that cannot be read.
     """
     group = _group_of(dataset, frame)
     if group is not None:
@@ -55,6 +60,8 @@ def _group_of(dataset: Dataset, frame: int) -> Dataset | None:
             # pydicom raises whatever a hostile item makes it run into; what it makes of them all together counts.
             pass
     groups = items(dataset, PER_FRAME)
+    if not groups and element is not None and element.value:
+        raise SampleError(Reason.CORRUPT, "what is said of single frames cannot be read")
     return groups[frame] if frame < len(groups) else None
 
 

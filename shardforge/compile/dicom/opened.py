@@ -16,6 +16,8 @@ _BYTES = 1 << 24
 _FILES = 64
 _PARSED = 8
 """So many times its size a header takes once parsed, as far as samples need it."""
+_FRAGMENT = 220
+"""Bytes that the place of one takes."""
 _DIGESTS = 1 << 16
 
 Name = tuple[bytes, int]
@@ -33,7 +35,8 @@ class Opened:
     def memory(self) -> int:
         """Bytes that it takes in memory, more or less."""
         held = 0 if isinstance(self.file.data, FileBytes) else len(self.file.data)
-        return held + _PARSED * self.file.pixels.start
+        fragments = sum(map(len, self.file.fragments or ()))
+        return held + _PARSED * self.file.pixels.start + _FRAGMENT * fragments
 
     @property
     def current(self) -> bool:

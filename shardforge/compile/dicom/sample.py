@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shardforge.codecs.dicom.read import DicomFile, read_dicom
 from shardforge.codecs.encode import encode, encode_array
-from shardforge.codecs.file_bytes import Bytes
+from shardforge.codecs.file_bytes import Bytes, FileBytes
 from shardforge.codecs.pixel_hash import pixel_hash
 from shardforge.compile.annotations import place_annotations
 from shardforge.compile.count_levels import count_levels
@@ -90,9 +90,11 @@ class DicomSampleMaker:
                 flags=file.flags,
             )
             judge_geometry(file.format.columns, file.format.rows, self._recipe.filters)
-            if self._recipe.dicom.unit == "volume":
-                return self._volume(item, raw, file, known)
-            return self._image(item, raw, file, known)
+            make = self._volume if self._recipe.dicom.unit == "volume" else self._image
+            sample = make(item, raw, file, known)
+            if isinstance(raw["image"], FileBytes) and not raw["image"].unchanged:
+                raise SampleError(Reason.CHANGED, "written into while it was read")
+            return sample
         except SampleError as error:
             return Sample(known.but(status=status_of(error.reason), reason=error.reason), detail=error.detail)
 

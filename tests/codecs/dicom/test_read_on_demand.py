@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pydicom
 import pytest
+from pydicom.dataelem import RawDataElement
 from pydicom.dataset import Dataset
+from pydicom.tag import BaseTag
 
 from shardforge.codecs.dicom import groups
 from shardforge.codecs.dicom.pixels import decode_frame
@@ -82,6 +84,14 @@ def test_the_groups_of_a_frame_are_its_own(tmp_path: Path, order: str) -> None:
         assert [float(v) for v in place.ImagePositionPatient] == [10, -20, z]
         assert [origin for origin, _ in others] == ["top"]
     assert [origin for origin, _ in groups.places(file.dataset, 6, 0x00209113)] == ["top"]
+
+
+def test_groups_that_cannot_be_read_are_never_passed_over() -> None:
+    """The frame would be taken for one without a rescale or window of its own."""
+    dataset = Dataset({BaseTag(PER_FRAME): RawDataElement(BaseTag(PER_FRAME), "SQ", 3, b"\1\2\3", 0, False, True)})
+    with pytest.raises(SampleError, match="what is said of single frames cannot be read") as caught:
+        list(groups.places(dataset, 0, 0x00209113))
+    assert caught.value.reason == "corrupt"
 
 
 def test_groups_of_the_corpus_are_those_that_pydicom_reads(corpus: Path) -> None:

@@ -8,12 +8,14 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 from pydicom.data import get_testdata_file
 
+from shardforge.codecs.dicom.fragments import Fragment
 from shardforge.codecs.dicom.read import read_dicom
 from shardforge.codecs.limits import Limits
 from shardforge.compile.dicom.opened import Opened, OpenedFiles
@@ -65,10 +67,12 @@ def test_those_asked_for_last_stay_and_no_more_than_a_few(file: Opened) -> None:
     assert files.get(item("135")) is None
 
 
-@pytest.mark.parametrize("large", ["data", "header"])
+@pytest.mark.parametrize("large", ["data", "header", "fragments"])
 def test_a_large_file_goes_before_another_one_is_read(file: Opened, large: str) -> None:
     pixels = replace(file.file.pixels, start=1 << 22)
-    more = {"data": bytes((1 << 24) + 1)} if large == "data" else {"pixels": pixels}
+    more: dict[str, Any] = {"data": bytes((1 << 24) + 1)} if large == "data" else {"pixels": pixels}
+    if large == "fragments":
+        more = {"fragments": ((Fragment(0, 8, 8),) * 100_000,)}
     files, found = OpenedFiles(), replace(file, file=replace(file.file, **more))
     assert files.get(item("small")) is None
     files.keep(item("small"), file)
@@ -114,6 +118,27 @@ def test_frames_in_any_order_cost_no_more_than_themselves(tmp_path: Path, files:
     assert psutil.Process().io_counters().read_chars - before < 2.2 * total + headers
     digest = hashlib.sha256((tmp_path / planned.source).read_bytes()).hexdigest()
     assert sample.outcome.source_sha256 == digest
+
+
+def test_a_file_that_is_written_into_while_a_frame_is_made_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its digest is another file's."""
+    items = [planned for planned, _ in frames_of(tmp_path, 1, 4, 30)]
+    path, make = tmp_path / "0", DicomSampleMaker(SETTINGS, tmp_path, None)
+    read = DicomSampleMaker._frame
+
+    def written_before(self: DicomSampleMaker, *which: Any) -> Any:
+        content = path.read_bytes()
+        path.write_bytes(content[:-128] + np.full(64, 77, "<i2").tobytes())
+        return read(self, *which)
+
+    monkeypatch.setattr(DicomSampleMaker, "_frame", written_before)
+    assert make(items[3]).outcome.reason == "changed"
+    monkeypatch.undo()
+    made = make(items[3])
+    assert made.outcome.status is Status.SUCCESS
+    assert made.outcome.source_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_file_that_is_written_into_between_two_frames_is_read_anew(tmp_path: Path) -> None:
