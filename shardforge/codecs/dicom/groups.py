@@ -32,13 +32,14 @@ def places(dataset: Dataset, frame: int, macro: int) -> Iterator[tuple[Origin, D
         where they are there.
 
     Raises:
-        SampleError: ``corrupt`` if something is said of single frames that cannot be read.
+        SampleError: ``corrupt`` if something is said of the frame, or of all, that cannot be read: what is said at
+            another place would stand for it.
     """
     group = _group_of(dataset, frame)
     if group is not None:
-        yield from (("frame", item) for item in items(group, macro)[:1])
-    for shared in items(dataset, _SHARED)[:1]:
-        yield from (("shared", item) for item in items(shared, macro)[:1])
+        yield from (("frame", item) for item in _readable(group, macro)[:1])
+    for shared in _readable(dataset, _SHARED)[:1]:
+        yield from (("shared", item) for item in _readable(shared, macro)[:1])
     yield "top", dataset
 
 
@@ -46,23 +47,25 @@ def _group_of(dataset: Dataset, frame: int) -> Dataset | None:
     """The functional groups of one frame. pydicom would read those of all, 0.3 ms each, which may be all the time
     that the frame takes otherwise."""
     element = element_of(dataset, PER_FRAME)
-    if isinstance(element, RawDataElement) and element.value and element.VR in ("SQ", None):
-        found = _bounds(element.value, element.is_implicit_VR) if element.is_little_endian else None
-        try:
-            if found is not None:
-                start, end = found[frame] if frame < len(found) else (0, 0)
-                return (
-                    _read(element.value[start:end], element.is_implicit_VR, element.is_little_endian) if end else None
-                )
-        except MemoryError:
-            raise
-        except Exception:
-            # pydicom raises whatever a hostile item makes it run into; what it makes of them all together counts.
-            pass
-    groups = items(dataset, PER_FRAME)
-    if not groups and element is not None and element.value:
-        raise SampleError(Reason.CORRUPT, "what is said of single frames cannot be read")
+    if isinstance(element, RawDataElement) and element.value and element.is_little_endian and element.VR != "UN":
+        bounds = _bounds(element.value, element.is_implicit_VR)
+        if bounds is not None:
+            inside = slice(*bounds[frame]) if frame < len(bounds) else None
+            return None if inside is None else _read(element.value[inside], element.is_implicit_VR)
+    groups = _readable(dataset, PER_FRAME)
     return groups[frame] if frame < len(groups) else None
+
+
+def _readable(dataset: Dataset, tag: int) -> list[Dataset]:
+    """The items of a sequence; none where it is absent or empty."""
+    found, element = items(dataset, tag), element_of(dataset, tag)
+    if not found and element is not None and element.value:
+        raise _damaged(tag)
+    return found
+
+
+def _damaged(tag: int) -> SampleError:
+    return SampleError(Reason.CORRUPT, f"functional groups that cannot be read: {tag:08X}")
 
 
 @lru_cache(maxsize=2)
@@ -72,5 +75,11 @@ def _bounds(value: bytes, implicit: bool) -> Bounds | None:
 
 
 @lru_cache(maxsize=16)
-def _read(item: bytes, implicit: bool, little: bool) -> Dataset:
-    return read_dataset(io.BytesIO(item), implicit, little, len(item), at_top_level=False)
+def _read(item: bytes, implicit: bool) -> Dataset:
+    try:
+        return read_dataset(io.BytesIO(item), implicit, True, len(item), at_top_level=False)
+    except MemoryError:
+        raise
+    except Exception:
+        # pydicom raises whatever a hostile item makes it run into.
+        raise _damaged(PER_FRAME) from None

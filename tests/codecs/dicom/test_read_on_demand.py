@@ -21,6 +21,7 @@ from shardforge.codecs.dicom.read import DicomFile, read_dicom
 from shardforge.codecs.file_bytes import Bytes, FileBytes
 from shardforge.errors import SampleError
 from tests.codecs.dicom.corpus_files import LIMITS
+from tests.codecs.dicom.dicom_files import explicit
 from tests.dicom_made import write_enhanced
 
 PER_FRAME = 0x52009230
@@ -86,12 +87,38 @@ def test_the_groups_of_a_frame_are_its_own(tmp_path: Path, order: str) -> None:
     assert [origin for origin, _ in groups.places(file.dataset, 6, 0x00209113)] == ["top"]
 
 
-def test_groups_that_cannot_be_read_are_never_passed_over() -> None:
+def _raw(tag: int, value: bytes) -> dict[BaseTag, RawDataElement]:
+    return {BaseTag(tag): RawDataElement(BaseTag(tag), "SQ", len(value), value, 0, False, True)}
+
+
+def _item(content: bytes) -> bytes:
+    return b"\xfe\xff\x00\xe0" + len(content).to_bytes(4, "little") + content
+
+
+MACRO = 0x00209113
+# A sequence of three bytes holds no item; an element cut in its header is none.
+BROKEN = explicit(MACRO, "SQ", b"\1\2\3")
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        pytest.param(_raw(PER_FRAME, b"\1\2\3"), id="of all frames"),
+        pytest.param(_raw(PER_FRAME, _item(BROKEN)), id="of the frame"),
+        pytest.param(_raw(0x52009229, b"\1\2\3"), id="shared"),
+        pytest.param(_raw(0x52009229, _item(BROKEN)), id="one of the shared"),
+    ],
+)
+def test_groups_that_cannot_be_read_are_never_passed_over(elements: dict[BaseTag, Any]) -> None:
     """The frame would be taken for one without a rescale or window of its own."""
-    dataset = Dataset({BaseTag(PER_FRAME): RawDataElement(BaseTag(PER_FRAME), "SQ", 3, b"\1\2\3", 0, False, True)})
-    with pytest.raises(SampleError, match="what is said of single frames cannot be read") as caught:
-        list(groups.places(dataset, 0, 0x00209113))
+    with pytest.raises(SampleError, match="functional groups that cannot be read") as caught:
+        list(groups.places(Dataset(elements), 0, MACRO))
     assert caught.value.reason == "corrupt"
+
+
+@pytest.mark.parametrize("value", [b"", _item(b""), _item(explicit(MACRO, "SQ", b""))])
+def test_empty_groups_say_nothing(value: bytes) -> None:
+    assert [origin for origin, _ in groups.places(Dataset(_raw(PER_FRAME, value)), 0, MACRO)] == ["top"]
 
 
 def test_groups_of_the_corpus_are_those_that_pydicom_reads(corpus: Path) -> None:
