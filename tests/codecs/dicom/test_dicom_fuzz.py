@@ -145,20 +145,21 @@ def refused(ended: dict[int, StoredFrame | Reason]) -> set[Reason]:
     return {end for end in ended.values() if isinstance(end, Reason)}
 
 
-def run(rng: random.Random, files: list[bytes], count: int) -> None:
+def run(rng: random.Random, files: list[bytes], count: int) -> float:
+    """The share of damaged files of which a frame was refused."""
     before, without = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
     for _ in range(count):
         without += bool(refused(check(rng, mutated(rng, rng.choice(files), rng.choice(files)))))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 400_000, f"{grown} KiB"
-    # Neither is everything refused, nor everything let through.
-    assert count / 20 < without < count * 19 / 20
+    return without / count
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_damaged_files_are_decoded_or_refused(corpus: Path, part: int) -> None:
     files = [(corpus / "dicom" / name).read_bytes() for name in SEEDS]
-    run(random.Random(part), files, 200)
+    # Neither is everything refused, nor everything let through; so below.
+    assert 0.05 < run(random.Random(part), files, 200) < 0.95
 
 
 def test_damaged_rle_is_decoded_or_refused() -> None:
@@ -171,7 +172,7 @@ def test_damaged_rle_is_decoded_or_refused() -> None:
         encapsulated(items(rle(planes)), colours, RLE),
         native(planes.tobytes(), colours),
     ]
-    run(rng, files, 600)
+    assert 0.05 < run(rng, files, 600) < 0.95
 
 
 def test_random_bytes_behind_a_header_are_decoded_or_refused(corpus: Path) -> None:
@@ -214,4 +215,5 @@ def test_jpeg_ls_files_cut_anywhere_are_decoded_or_refused(corpus: Path) -> None
 def test_damaged_corpus_files_of_dicom_are_decoded_or_refused(corpus: Path, part: int) -> None:
     paths = [p for p in sorted((corpus / "dicom").rglob("*")) if p.is_file() and 200 < p.stat().st_size < 60_000]
     files = [path.read_bytes() for path in paths]
-    run(random.Random(100 + part), [data for data in files if JPEG_LS_FRAME not in data], 1500)
+    sound = [data for data in files if JPEG_LS_FRAME not in data]
+    assert 0.05 < run(random.Random(100 + part), sound, 1500) < 0.95
