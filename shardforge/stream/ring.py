@@ -76,6 +76,10 @@ class Returns:
         """The batch, whose fields ``lent`` lie in memory of a ring."""
         return {**content, **{name: self._watched(content[name]) for name in lent}}
 
+    def forget(self, storage: torch.UntypedStorage) -> None:
+        """Keeps no map of memory that no batch will come in again."""
+        self._mapped.pop(storage.data_ptr(), None)
+
     def _watched(self, tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         self._mapped[storage.data_ptr()] = storage
@@ -85,7 +89,7 @@ class Returns:
         flag = torch.empty(0, dtype=torch.uint8).set_(storage, storage.nbytes() - _FLAG, (1,))  # type: ignore[call-overload]
         # The tensor made of this array, and everything derived from it, keep it alive, and nothing else does.
         array = tensor.numpy()
-        weakref.finalize(array, _give_back, flag, self._mapped, os.getpid(), _forks).atexit = False
+        weakref.finalize(array, _give_back, flag, weakref.ref(self), os.getpid(), _forks).atexit = False
         return torch.from_numpy(array)
 
 
@@ -105,7 +109,7 @@ def _count_fork() -> None:
 os.register_at_fork(before=_count_fork, after_in_parent=_count_fork)
 
 
-def _give_back(flag: torch.Tensor, mapped: OrderedDict[int, torch.UntypedStorage], process: int, forks: int) -> None:
+def _give_back(flag: torch.Tensor, returns: weakref.ref[Returns], process: int, forks: int) -> None:
     """Sets the flag of a batch that came after so many forks of this process.
 
     A forked process shares the memory: what it lets go, the process that the batch was given to may have still; and
@@ -117,4 +121,6 @@ def _give_back(flag: torch.Tensor, mapped: OrderedDict[int, torch.UntypedStorage
         flag.fill_(_FREE)
     else:
         flag.fill_(_LOST)
-        mapped.pop(flag.untyped_storage().data_ptr(), None)
+        giver = returns()
+        if giver is not None:
+            giver.forget(flag.untyped_storage())

@@ -161,3 +161,24 @@ def test_workers_use_their_memory_again_in_the_passes_that_follow(plain: Path, l
         memory = {_memory(batch["image"]) for _ in range(8) for batch in loader}
         assert len(memory) <= 16 < 8 * 3
         assert all(torch.equal(image, before) for image, before in held)
+
+
+def _pieces() -> set[str]:
+    """The inodes of the shared memory that this process maps."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return {line.split()[4] for line in lines if "/torch_" in line}
+
+
+def test_a_batch_that_is_held_keeps_no_other_memory_once_the_loader_is_closed(plain: Path) -> None:
+    before = _pieces()
+    crop = RandomResizedCrop(20)
+    with ShardLoader(plain, batch_size=4, workers=1, threads=1, transform=crop, context="fork") as loader:
+        for batch in loader:
+            image = batch["image"]
+        content = image.clone()
+        del batch
+        assert len(_pieces() - before) > 1
+    del loader
+    gc.collect()
+    assert _pieces() - before == {_memory(image)}
+    assert torch.equal(image, content)
