@@ -25,8 +25,14 @@ from tests.datasets import make_dataset
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 
 
-def ours() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("shardforge")]
+@pytest.fixture
+def earlier() -> set[threading.Thread]:
+    """Threads from before the test: those of other tests' loaders that nobody closed end when they are collected."""
+    return set(threading.enumerate())
+
+
+def ours(earlier: set[threading.Thread]) -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("shardforge")} - earlier
 
 
 STEPS = [
@@ -60,7 +66,7 @@ def test_threads_give_what_single_samples_give(rich: Path, steps: list, threads:
     loader.close()
 
 
-def test_an_error_comes_in_the_place_of_its_batch(tmp_path: Path) -> None:
+def test_an_error_comes_in_the_place_of_its_batch(tmp_path: Path, earlier: set[threading.Thread]) -> None:
     make_dataset(tmp_path, {"train": [8, 8, 8]}, format="png")
     (tmp_path / "train-000001.tar").write_bytes(b"")
     loader = ShardLoader(tmp_path, batch_size=4, threads=3, prefetch=5, shuffle=False)
@@ -72,7 +78,7 @@ def test_an_error_comes_in_the_place_of_its_batch(tmp_path: Path) -> None:
         next(batches)
     assert loader.state_dict()["position"] == 8
     loader.close()
-    assert not ours()
+    assert not ours(earlier)
 
 
 def noise(image: np.ndarray) -> np.ndarray:
@@ -108,7 +114,9 @@ def test_memory_is_used_again_when_a_batch_is_let_go(plain: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_closing_leaves_no_thread_process_descriptor_or_memory(plain: Path, workers: int) -> None:
+def test_closing_leaves_no_thread_process_descriptor_or_memory(
+    plain: Path, workers: int, earlier: set[threading.Thread]
+) -> None:
     process = psutil.Process()
     for _ in range(2):
         before = process.num_fds(), len(process.children(recursive=True)), set(Path("/dev/shm").iterdir())
@@ -122,12 +130,12 @@ def test_closing_leaves_no_thread_process_descriptor_or_memory(plain: Path, work
             loader.close()
             del loader
             gc.collect()
-        assert not ours()
+        assert not ours(earlier)
         after = process.num_fds(), len(process.children(recursive=True)), set(Path("/dev/shm").iterdir())
     assert after == before
 
 
-def test_a_forgotten_loader_takes_its_threads_along(plain: Path) -> None:
+def test_a_forgotten_loader_takes_its_threads_along(plain: Path, earlier: set[threading.Thread]) -> None:
     loader = ShardLoader(plain, "train", 4, threads=2)
     next(iter(loader))
     threads = [thread for thread in threading.enumerate() if thread.name.startswith("shardforge")]
@@ -136,7 +144,7 @@ def test_a_forgotten_loader_takes_its_threads_along(plain: Path) -> None:
     gc.collect()
     for thread in threads:
         thread.join(10)
-    assert not ours()
+    assert not ours(earlier)
 
 
 def test_threads_are_chosen_by_the_processors_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
